@@ -1,6 +1,8 @@
 """Built-in functions: types, folding of numbers, errors, compilation."""
 
+import ast
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,8 @@ from vkdispatch.codegen.abbreviations import (
     u64,
     v3,
 )
+from vkdispatch.codegen.execution import registers, subgroups
+from vkdispatch.codegen.functions import bits, vectors
 
 from .tracing import compiled, statements, trace
 
@@ -387,3 +391,17 @@ def test_wrong_indices_are_refused(call):
 def test_functions_outside_of_a_trace_raise(call):
     with pytest.raises(RuntimeError, match=r"traced|test_functions"):
         call()
+
+
+def test_stub_names_the_functions_that_loops_make():
+    stub = ast.parse(Path(vc.__file__).with_name("typed_names.pyi").read_text())
+    shown = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+    made = set()
+    for module in (registers, subgroups, bits, vectors):
+        listed = next(node for node in ast.parse(Path(module.__file__).read_text()).body if _is_listing(node))
+        made |= set(module.__all__) - set(ast.literal_eval(listed.value))
+    assert shown == made <= set(vc.__all__)
+
+
+def _is_listing(node):
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"

@@ -42,6 +42,9 @@ from vkdispatch.compiler.analyses.contents import ArgumentLayout as ArgumentLayo
 from vkdispatch.compiler.analyses.contents import StructElement as StructElement
 from vkdispatch.compiler.ir import ShaderFlags as ShaderFlags
 
+if _typing.TYPE_CHECKING:
+    from vkdispatch.codegen.typed_names import *
+
 # last: threads that import parts of the package at once wait for each other in one order
 from vkdispatch.codegen import random as random  # isort: skip
 

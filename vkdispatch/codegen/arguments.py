@@ -46,17 +46,7 @@ _ArgType = TypeVar("_ArgType")
 
 
 if TYPE_CHECKING:
-    from vkdispatch.codegen.argument_types import Buffer as Buffer
-    from vkdispatch.codegen.argument_types import Constant as Constant
-    from vkdispatch.codegen.argument_types import Image1D as Image1D
-    from vkdispatch.codegen.argument_types import Image2D as Image2D
-    from vkdispatch.codegen.argument_types import Image2DArray as Image2DArray
-    from vkdispatch.codegen.argument_types import Image3D as Image3D
-    from vkdispatch.codegen.argument_types import StorageImage1D as StorageImage1D
-    from vkdispatch.codegen.argument_types import StorageImage2D as StorageImage2D
-    from vkdispatch.codegen.argument_types import StorageImage2DArray as StorageImage2DArray
-    from vkdispatch.codegen.argument_types import StorageImage3D as StorageImage3D
-    from vkdispatch.codegen.argument_types import Variable as Variable
+    from vkdispatch.codegen.argument_types import *  # noqa: F403
 else:
 
     class Constant(ShaderVariable, Generic[_ArgType]):
@@ -369,8 +359,8 @@ def _nest(items: list[Expr], kind: dt.DType) -> Expr:
     if not dt.is_array(kind):
         return items[0]
     assert kind.child_type is not None
-    each = len(items) // kind.child_count
-    rows = [_nest(items[start : start + each], kind.child_type) for start in range(0, len(items), each)]
+    length = len(items) // kind.child_count
+    rows = [_nest(items[start : start + length], kind.child_type) for start in range(0, len(items), length)]
     return Expr(Op.CONSTRUCT, kind, tuple(rows), None, here())
 
 
@@ -379,7 +369,7 @@ def leaf_fields(annotation: type[Any], around: tuple[type[Any], ...] = ()) -> It
     around = (*around, annotation)
     for field, kind in derived_dtypes.field_types(annotation).items():
         if is_nested(kind) and kind not in around:
-            yield from ((f"{field}.{name}", each) for name, each in leaf_fields(kind, around))
+            yield from ((f"{field}.{name}", inner) for name, inner in leaf_fields(kind, around))
         else:
             yield field, kind
 

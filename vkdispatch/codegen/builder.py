@@ -22,25 +22,11 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.operands import check_dtype, check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import GROUP_COUNT, check_scopes, contents, find_operations
 from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.compiler.glsl.writer import statements_text
-from vkdispatch.compiler.ir import (
-    Argument,
-    Comment,
-    Kernel,
-    Op,
-    RawStatement,
-    RawText,
-    Return,
-    ShaderFlags,
-    SharedArray,
-    Statement,
-    Storage,
-    blocks_of,
-    walk,
-    without_asserts,
-)
+from vkdispatch.compiler.ir import ShaderFlags
 from vkdispatch.compiler.ir.location import here, located, pause_collection, warn
 from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
 from vkdispatch.compiler.passes.nesting import check_nesting
@@ -68,8 +54,8 @@ class ShaderBuilder(Recorder):
         self.shader_args: list[Any] = []
         self.shader_arg_infos: list[ShaderArgumentInfo] = []
         # What constant arrays were asked for with, what they hold, and how the kernel sees them.
-        self._constants: list[tuple[Any, ConstantArray, Storage]] = []
-        self.exec_count = None if self.flags & ShaderFlags.NO_EXEC_BOUNDS else Argument(_EXEC_COUNT, uvec3)
+        self._constants: list[tuple[Any, ConstantArray, ir.Storage]] = []
+        self.exec_count = None if self.flags & ShaderFlags.NO_EXEC_BOUNDS else ir.Argument(_EXEC_COUNT, uvec3)
 
     def reset(self) -> None:
         """Forget everything recorded."""
@@ -87,13 +73,13 @@ class ShaderBuilder(Recorder):
         """The bound resources in order."""
         return [
             ShaderBinding(resource.dtype, resource.name, 0, BindingType.STORAGE_BUFFER)
-            if isinstance(resource, Storage)
+            if isinstance(resource, ir.Storage)
             else ShaderBinding(resource.texel, resource.name, resource.dimensions, binding_type(resource))
             for resource in self._resources
         ]
 
     @property
-    def shared_buffers(self) -> list[SharedArray]:
+    def shared_buffers(self) -> list[ir.SharedArray]:
         """The arrays in workgroup memory."""
         return list(self._shared)
 
@@ -128,7 +114,7 @@ class ShaderBuilder(Recorder):
 
     def take_argument_as(self, buffer: BufferVariable, dtype: DType) -> None:
         """Have callers give a buffer of another dtype for an argument, whose elements are as large."""
-        binding = buffer.storage.index if isinstance(buffer.storage, Storage) else None
+        binding = buffer.storage.index if isinstance(buffer.storage, ir.Storage) else None
         for number, info in enumerate(self.shader_arg_infos):
             if info.binding is not None and info.binding == binding:
                 self.shader_arg_infos[number] = replace(info, dtype=dtype)
@@ -179,7 +165,7 @@ class ShaderBuilder(Recorder):
 
     def append_contents(self, contents: str) -> None:
         """Append raw GLSL lines."""
-        self.emit(RawStatement(contents, here()))
+        self.emit(ir.RawStatement(contents, here()))
 
     def scope_increment(self) -> None:
         """Open a block."""
@@ -198,7 +184,7 @@ class ShaderBuilder(Recorder):
         body = self.body()
         check_nesting(body)
         settled = settle_reads(body, self.new_name)
-        kernel = Kernel(
+        kernel = ir.Kernel(
             name,
             arguments if self.exec_count is None else (*arguments, self.exec_count),
             tuple(self._resources),
@@ -216,7 +202,7 @@ class ShaderBuilder(Recorder):
         kernel = replace_float_atomics(unfold_conditionals(kernel, self.new_name), is_comparison)
         self.show_warnings(settled)
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
-        body = without_asserts(kernel.body)
+        body = ir.without_asserts(kernel.body)
         if body is kernel.body:
             return ShaderDescription(kernel, infos, self.backend)
         return ShaderDescription(replace(kernel, body=body), infos, self.backend, kernel)
@@ -229,31 +215,31 @@ class ShaderBuilder(Recorder):
         return replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
 
 
-def _check_texts(kernel: Kernel) -> None:
+def _check_texts(kernel: ir.Kernel) -> None:
     """Raise TypeError where an f-string put a GPU value into a text that is no print."""
-    found = contents(kernel)
-    for statement in found.statements:
-        if isinstance(statement, Comment):
+    parts = contents(kernel)
+    for statement in parts.statements:
+        if isinstance(statement, ir.Comment):
             refuse_placeholders(statement.text, "comment", statement.loc)
-        elif isinstance(statement, RawStatement):
+        elif isinstance(statement, ir.RawStatement):
             refuse_placeholders(statement.text, "raw GLSL", statement.loc)
-    for expr in find_operations(kernel, Op.RAW):
-        if isinstance(expr.value, RawText):
+    for expr in find_operations(kernel, ir.Op.RAW):
+        if isinstance(expr.value, ir.RawText):
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
-def _has_joint_block(statement: Statement) -> bool:
+def _has_joint_block(statement: ir.Statement) -> bool:
     """Whether a branch or a loop has a barrier, or a return."""
-    inner = (each for block in blocks_of(statement) for each in walk(block))
-    return any(is_barrier(each) or isinstance(each, Return) for each in inner)
+    nested = (inner for block in ir.blocks_of(statement) for inner in ir.walk(block))
+    return any(is_barrier(inner) or isinstance(inner, ir.Return) for inner in nested)
 
 
-def _warn_of_barriers(kernel: Kernel) -> None:
+def _warn_of_barriers(kernel: ir.Kernel) -> None:
     """Warn where only some invocations of a workgroup may reach a barrier."""
     if not has_barriers(kernel) or not any(map(_has_joint_block, kernel.body)):
         return  # most kernels, without an analysis of what differs
     for statement in JointFlow(kernel).divergent_statements():
-        if isinstance(statement, Return):
+        if isinstance(statement, ir.Return):
             warn(
                 "return: a barrier follows, which all invocations of a workgroup must reach; put what the "
                 "others do under an `if`, and leave it to exec_size to end invocations beyond the data",

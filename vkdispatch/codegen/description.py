@@ -287,8 +287,7 @@ class ShaderDescription:
     @property
     def binding_type_list(self) -> list[int]:
         """Kind of each binding, as numbers of `BindingType`."""
-        kinds = [binding_type(resource) for resource in self.kernel.resources]
-        return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] * self.resource_binding_base) + kinds]
+        return self.binding_types(PLAIN)
 
     def binding_types(self, variant: Variant) -> list[int]:
         """Kind of each binding of a form of the kernel, as numbers of `BindingType`."""
@@ -301,24 +300,24 @@ class ShaderDescription:
         """Where a form of the kernel finds what the plain one finds at a binding."""
         layout, base = self.layout(variant), self.resource_binding_base
         bound = contents.resource_bindings(self.kernel, layout)
-        found = {index + base: Place(binding) for index, binding in bound.items()}
+        places = {index + base: Place(binding) for index, binding in bound.items()}
         lengths = {index: layout.offset_of(name) for index, name in layout.lengths.items()}
         for index, name in layout.addresses.items():
-            found[index + base] = Place(-1, layout.offset_of(name), lengths.get(index, -1))
+            places[index + base] = Place(-1, layout.offset_of(name), lengths.get(index, -1))
         for index in contents.packed_buffers(self.kernel, variant):
-            place = found[index + base]
-            found[index + base] = replace(place, length=lengths.get(index, -1), in_words=True)
-        return found
+            place = places[index + base]
+            places[index + base] = replace(place, length=lengths.get(index, -1), in_words=True)
+        return places
 
     @functools.cached_property
     def binding_access(self) -> list[tuple[bool, bool]]:
         """Whether each binding is (read, written)."""
         access = contents.resource_access(self.kernel)
-        found = [
+        kinds = [
             (resource.index in access.reads, resource.index in access.writes)
             for resource in self.kernel.resources
         ]
-        return [(True, False)] * self.resource_binding_base + found
+        return [(True, False)] * self.resource_binding_base + kinds
 
     @property
     def exec_count_name(self) -> str | None:

@@ -13,6 +13,7 @@ from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.bits import find_msb, reinterpret
 from vkdispatch.codegen.functions.vectors import to_dtype
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import is_integer_scalar
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Op, nodes
 from vkdispatch.compiler.ir import expressions as ex
@@ -189,11 +190,7 @@ def _parts(name: str, value: Any, vector: dt.DType | None, kind: dt.DType) -> li
 
 def word(name: str, value: Any, kind: dt.DType) -> Any:
     """Check one word: a GPU integer scalar, or a Python int."""
-    if (
-        isinstance(value, ShaderVariable)
-        and dt.is_scalar(value.var_type)
-        and dt.is_integer_dtype(value.var_type)
-    ):
+    if isinstance(value, ShaderVariable) and is_integer_scalar(value.var_type):
         return value
     if ex.is_integer_number(value):
         return int(value)

@@ -11,15 +11,8 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.trace import operators
-from vkdispatch.codegen.trace.assignment import assign, update_in_place
+from vkdispatch.codegen.trace import operands, operators
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
-from vkdispatch.codegen.trace.operands import (
-    TEXT_IS_MADE_ONCE,
-    add_placeholder,
-    check_dtype,
-    parse_stored_value,
-)
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.compiler.glsl.expressions import expression_text
 from vkdispatch.compiler.ir import Argument, Expr, Op, RawText, Register, Storage, is_part, is_place
@@ -166,7 +159,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
     def __str__(self) -> str:
         """Return the text of `repr`, and warn: Python's print in a kernel asks for it during the trace."""
         if is_tracing() and not within_library():
-            warn(TEXT_IS_MADE_ONCE)
+            warn(operands.TEXT_IS_MADE_ONCE)
         return repr(self)
 
     def __format__(self, spec: str) -> str:
@@ -178,7 +171,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
             check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
         except FormatError as error:
             raise located(ArgumentValueError, f"f-string: {error}") from None
-        return add_placeholder(current().placeholders, value, spec, repr(self))
+        return operands.add_placeholder(current().placeholders, value, spec, repr(self))
 
     def __setattr__(self, attribute: str, value: object) -> None:
         if hasattr(type(self), attribute):
@@ -231,7 +224,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
             target = operators.select_component(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
-        assign(target, value)
+        operators.assign(target, value)
 
     def _warn_of_scalar(self, name: str) -> bool:
         """Warn that a scalar has no components; programs for 0.1.0 assign to them, without effect."""
@@ -243,7 +236,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
         if len(set(letters)) < len(letters):
             raise located(ArgumentValueError, f".{letters}: a component cannot be set twice at once")
         target = dt.to_vector(dt.component_type(self.var_type), len(letters))
-        stored = parse_stored_value(value, target)
+        stored = operands.parse_stored_value(value, target)
         if isinstance(value, ShaderVariable):
             # the new value may be made of the components that it replaces
             stored = current().declare(target, stored)
@@ -303,6 +296,11 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
     def _part(self, index: int, name: str) -> "ShaderVariable":
         return ShaderVariable(operators.select_part(self._value(), index, name))
 
+    def _set_part(self, index: int, name: str, value: object) -> None:
+        if not self._warn_of_scalar(name):
+            self._check_owner()
+            operators.assign(operators.select_part(self._place(), index, name), value)
+
     @property
     def real(self) -> "ShaderVariable":
         """Real part of a complex value."""
@@ -310,9 +308,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
 
     @real.setter
     def real(self, value: object) -> None:
-        if not self._warn_of_scalar("real"):
-            self._check_owner()
-            assign(operators.select_part(self._place(), 0, "real"), value)
+        self._set_part(0, "real", value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -321,9 +317,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
 
     @imag.setter
     def imag(self, value: object) -> None:
-        if not self._warn_of_scalar("imag"):
-            self._check_owner()
-            assign(operators.select_part(self._place(), 1, "imag"), value)
+        self._set_part(1, "imag", value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""
@@ -349,7 +343,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
     def __setitem__(self, index: Any, value: object) -> None:
         place = self._place()
         if not operators.is_whole_slice(index):
-            assign(operators.select_element(place, index), value)
+            operators.assign(operators.select_element(place, index), value)
         else:
             self._store_whole(place, value)
 
@@ -364,7 +358,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
         elif place.op is Op.SWIZZLE:
             ShaderVariable(replace(place.args[0], read=False))._set_swizzle(str(place.value), value)
         else:
-            assign(place, value)
+            operators.assign(place, value)
         if origin is not None:
             ShaderVariable(origin)[:] = ShaderVariable(place)
             copied = recorder.copied_variables.get(id(place.value))
@@ -374,7 +368,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
             recorder.localize(self, _read_anew(place))
 
     def _assign(self, value: object) -> None:
-        assign(self._place(), value)
+        operators.assign(self._place(), value)
 
     def _update(self, symbol: str, result: Any) -> Any:
         place = self.expr
@@ -382,7 +376,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
         if chosen_arithmetic() or (isinstance(place.value, Register) and (place.value.local or place.read)):
             return result
         if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
-            update_in_place(place, symbol, result.expr)
+            operators.update_in_place(place, symbol, result.expr)
             return self
         if is_place(place):
             return Updated(place, symbol, result.expr)
@@ -418,7 +412,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
 
     def to_dtype(self, var_type: dt.DType) -> "ShaderVariable":
         """Convert the value. Raises ValueError where there is no such conversion."""
-        check_dtype(var_type, "to_dtype")
+        operands.check_dtype(var_type, "to_dtype")
         value = self._value()
         check_conversion("to_dtype", value, var_type)
         return ShaderVariable(ex.construct(var_type, (value,)))

@@ -3,9 +3,11 @@
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import ir
@@ -37,27 +39,25 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def make_fraction(value: int | float) -> "Fraction":
+def make_fraction(value: "int | float | Fraction") -> "Fraction":
     """Return a number as a fraction. The module is imported by the first loop that needs it."""
     from fractions import Fraction
 
     return Fraction(value)
 
 
+@record(eq=False)
 class Span:
     """Numbers from `low` to `high`, all multiples of 2 ** -shift.
 
     They are Python ints if `whole`, else floats; `expr` is their exact int32 or float32 expression.
     """
 
-    __slots__ = ("expr", "high", "low", "shift", "whole")
-
-    def __init__(self, low: "Fraction", high: "Fraction", shift: int, whole: bool, expr: ir.Expr) -> None:
-        self.low = low
-        self.high = high
-        self.shift = shift
-        self.whole = whole
-        self.expr = expr
+    low: "Fraction"
+    high: "Fraction"
+    shift: int
+    whole: bool
+    expr: ir.Expr
 
     @property
     def known(self) -> "Fraction | None":
@@ -73,6 +73,11 @@ class Span:
         digits, finest = _EXACT.get(kind, (0, 0))
         most = max(-self.low, self.high) * (1 << self.shift)
         return bool(digits) and self.shift <= finest and most <= 1 << digits
+
+
+def make_whole_span(low: "int | Fraction", high: "int | Fraction", expr: ir.Expr) -> Span:
+    """Return the integers from `low` to `high`."""
+    return Span(make_fraction(low), make_fraction(high), 0, True, expr)
 
 
 def compare_spans(symbol: str, left: Span, right: Span) -> bool | None:
@@ -126,9 +131,8 @@ def _divide(left: Span, right: Span) -> Span | None:
     if not divisor:
         return None
     inverse = 1 / divisor
-    if inverse.denominator & (inverse.denominator - 1) or abs(inverse.numerator) & (
-        abs(inverse.numerator) - 1
-    ):
+    terms = (inverse.denominator, abs(inverse.numerator))
+    if any(term & (term - 1) for term in terms):
         return None
     shift = inverse.denominator.bit_length() - 1
     return _multiply(left, Span(inverse, inverse, shift, False, ex.literal(float(inverse), dt.float32)))
@@ -144,25 +148,21 @@ def _quotient(left: Span, right: Span) -> Span | None:
     divisor = _find_positive_divisor(left, right)
     if divisor is None:
         return None
+    if divisor == 1:
+        return left
     rule = ex.floor_divide if left.low >= 0 else floor_quotient
-    low, high = left.low // divisor, left.high // divisor
-    return (
-        Span(make_fraction(low), make_fraction(high), 0, True, rule(left.expr, divisor))
-        if divisor > 1
-        else left
-    )
+    return make_whole_span(left.low // divisor, left.high // divisor, rule(left.expr, divisor))
 
 
 def _remainder(left: Span, right: Span) -> Span | None:
     divisor = _find_positive_divisor(left, right)
     if divisor is None:
         return None
-    if left.low // divisor == left.high // divisor:
-        low, high = left.low % divisor, left.high % divisor
-    else:
+    low, high = left.low % divisor, left.high % divisor
+    if left.low // divisor != left.high // divisor:
         low, high = make_fraction(0), make_fraction(divisor - 1)
     rule = ex.modulo if left.low >= 0 else floor_remainder
-    return Span(low, high, 0, True, rule(left.expr, divisor))
+    return make_whole_span(low, high, rule(left.expr, divisor))
 
 
 def _shift_left(left: Span, right: Span) -> Span | None:
@@ -170,9 +170,7 @@ def _shift_left(left: Span, right: Span) -> Span | None:
     if not (left.whole and right.whole) or amount is None or not 0 <= amount < 31:
         return None
     factor = 1 << int(amount)
-    return _multiply(
-        left, Span(make_fraction(factor), make_fraction(factor), 0, True, ex.literal(factor, dt.int32))
-    )
+    return _multiply(left, make_whole_span(factor, factor, ex.literal(factor, dt.int32)))
 
 
 def _shift_right(left: Span, right: Span) -> Span | None:
@@ -182,7 +180,7 @@ def _shift_right(left: Span, right: Span) -> Span | None:
     bits = min(int(amount), 31)
     low, high = int(left.low) >> bits, int(left.high) >> bits
     expr = ir.Expr(ir.Op.BINARY, dt.int32, (left.expr, ex.literal(bits, dt.int32)), ">>", here())
-    return Span(make_fraction(low), make_fraction(high), 0, True, expr)
+    return make_whole_span(low, high, expr)
 
 
 def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
@@ -192,11 +190,10 @@ def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
         if not (left.whole and right.whole) or left.low < 0 or right.low < 0:
             return None
         ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
-        high = min(left.high, right.high) if symbol == "&" else make_fraction(ones)
-        low = max(left.low, right.low) if symbol == "|" else make_fraction(0)
-        return Span(
-            low, high, 0, True, ir.Expr(ir.Op.BINARY, dt.int32, (left.expr, right.expr), symbol, here())
-        )
+        high = min(left.high, right.high) if symbol == "&" else ones
+        low = max(left.low, right.low) if symbol == "|" else 0
+        expr = ir.Expr(ir.Op.BINARY, dt.int32, (left.expr, right.expr), symbol, here())
+        return make_whole_span(low, high, expr)
 
     return combine
 
@@ -230,6 +227,25 @@ _FOLDED: dict[tuple[Any, int], Callable[..., Any]] = {
 }
 
 
+# Properties of statements other than expressions, blocks and names.
+_FACTS: dict[type, Callable[[Any], object]] = {
+    ir.Declare: attrgetter("register.dtype", "register.fixed", "register.position", "register.precise"),
+    ir.Store: attrgetter("operator"),
+    ir.ImageStore: attrgetter("image.index"),
+    ir.MatrixLoad: attrgetter("transposed"),
+    ir.MatrixStore: attrgetter("transposed"),
+    ir.If: lambda statement: (len(statement.branches), statement.orelse is None),
+    ir.For: attrgetter("counter.dtype"),
+    ir.Switch: lambda statement: ([values for values, _ in statement.cases], statement.default is None),
+    ir.Effect: attrgetter("function"),
+    ir.Assert: attrgetter("message"),
+    ir.Print: attrgetter("format", "style"),
+    ir.Comment: attrgetter("text"),
+    ir.RawStatement: attrgetter("text"),
+    ir.Scope: attrgetter("comment"),
+}
+
+
 class Comparison:
     """Compares a recording that has the initial values of variables with one that has registers for them.
 
@@ -253,7 +269,8 @@ class Comparison:
         return len(first) == len(second) and all(map(self._are_statements_equal, first, second))
 
     def _are_statements_equal(self, first: ir.Statement, second: ir.Statement) -> bool:
-        if type(first) is not type(second) or _list_facts(first) != _list_facts(second):
+        find_facts = _FACTS.get(type(first))
+        if type(first) is not type(second) or (find_facts and find_facts(first) != find_facts(second)):
             return False
         # the condition of an assert may use what its body declares
         both = isinstance(first, ir.Assert) and isinstance(second, ir.Assert)
@@ -374,31 +391,3 @@ def _is_exact(kind: dt.DType, number: Any) -> bool:
         return bool(rounded(float(number), kind) == number)
     low, high = bounds(kind)
     return bool(int(number) == number and low <= number <= high)
-
-
-def _list_facts(statement: ir.Statement) -> tuple[object, ...]:
-    """Return the properties of a statement other than expressions, blocks and names."""
-    if isinstance(statement, ir.Declare):
-        register = statement.register
-        return (register.dtype, register.fixed, register.position, register.precise)
-    if isinstance(statement, ir.Store):
-        return (statement.operator,)
-    if isinstance(statement, ir.ImageStore):
-        return (id(statement.image),)
-    if isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)):
-        return (statement.transposed,)
-    if isinstance(statement, ir.If):
-        return (len(statement.branches), statement.orelse is None)
-    if isinstance(statement, ir.For):
-        return (statement.counter.dtype,)
-    if isinstance(statement, ir.Switch):
-        return (tuple(values for values, _ in statement.cases), statement.default is None)
-    if isinstance(statement, ir.Effect):
-        return (statement.function,)
-    if isinstance(statement, ir.Assert):
-        return (statement.message,)
-    if isinstance(statement, ir.Print):
-        return (statement.format, statement.style)
-    if isinstance(statement, (ir.Comment, ir.RawStatement)):
-        return (statement.text,)
-    return (statement.comment,) if isinstance(statement, ir.Scope) else ()

@@ -22,29 +22,9 @@ from vkdispatch.compiler.ir import Assert, Expr, Op
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.compiler.passes.reads import acts
-from vkdispatch.control_flow.paths import (
-    Path,
-    emit_if,
-    inline_last_values,
-    join_kinds,
-    join_values,
-    join_variables,
-    record_path,
-    take_path,
-)
+from vkdispatch.control_flow import paths, values
+from vkdispatch.control_flow.comparison import COMPARISONS
 from vkdispatch.control_flow.tracer import Tracer, find_tracer, require_tracer
-from vkdispatch.control_flow.values import (
-    UNBOUND,
-    Kind,
-    are_same,
-    as_expr,
-    describe,
-    dtype_of,
-    flatten_kind,
-    is_gpu,
-    iterate_leaves,
-    rebuild,
-)
 from vkdispatch.control_flow.variables import State
 
 # ---- Conditions of rewritten code, for Python values and GPU values --------------------------------------
@@ -57,7 +37,7 @@ Thunk = Callable[[], Any]
 
 def require_known(value: Any, what: str) -> Any:
     """Return a value that Python branches on. Raises TypeError for a GPU value."""
-    if is_gpu(value):
+    if values.is_gpu(value):
         raise located(
             ArgumentTypeError,
             f"{what} is decided while the kernel is traced, and this value is known on the GPU only; use an "
@@ -78,9 +58,9 @@ def check_assert(test: Thunk, message: Callable[[], Any] | None) -> bool:
 def _record_assert(active: Tracer, test: Thunk, message: Callable[[], Any] | None) -> bool:
     recorder = active.recorder
     with active.watch_variables() as state:
-        path = record_path(active, state, test)
-        if not is_gpu(path.result):
-            take_path(active, state, path)
+        path = paths.record_path(active, state, test)
+        if not values.is_gpu(path.result):
+            paths.take_path(active, state, path)
             return bool(path.result)
         state.check_containers(f"the assert ({here()})")
         if path.changed:
@@ -99,7 +79,7 @@ def make_condition(value: ShaderVariable) -> Expr:
 
 def not_(value: Any) -> Any:
     """`not value`."""
-    return ShaderVariable(ex.invert(ex.condition(value._value()))) if is_gpu(value) else not value
+    return ShaderVariable(ex.invert(ex.condition(value._value()))) if values.is_gpu(value) else not value
 
 
 def invert(value: Any) -> Any:
@@ -130,7 +110,7 @@ def test_or(first: Any, *rest: Thunk) -> Any:
 def _join_operands(symbol: str, first: Any, rest: tuple[Thunk, ...], *, as_value: bool) -> Any:
     value = first
     for thunk in rest:
-        if is_gpu(value):
+        if values.is_gpu(value):
             value = _join_condition(symbol, value, thunk, as_value=as_value)
         elif bool(value) == (symbol == "&&"):
             value = thunk()
@@ -148,20 +128,24 @@ def _record_condition(active: Tracer, symbol: str, left: ShaderVariable, thunk: 
     active.need_gpu()
     condition = make_condition(left)
     with active.watch_variables() as state:
-        path = record_path(active, state, thunk)
+        path = paths.record_path(active, state, thunk)
         if as_value and not (_is_truth(left) and _is_truth(path.result)):
-            other = Path(result=left)
-            paths = (path, other) if symbol == "&&" else (other, path)
-            return _select_value(active, state, condition, *paths)
+            other = paths.Path(result=left)
+            ordered = (path, other) if symbol == "&&" else (other, path)
+            return _select_value(active, state, condition, *ordered)
         return _record_logical(active, state, symbol, condition, path)
 
 
 def _is_truth(value: Any) -> bool:
-    return isinstance(value, (bool, np.bool_)) or (is_gpu(value) and value.var_type is bool_)
+    return isinstance(value, (bool, np.bool_)) or (values.is_gpu(value) and value.var_type is bool_)
 
 
-def _record_logical(active: Tracer, state: State, symbol: str, condition: Expr, path: Path) -> ShaderVariable:
-    right = make_condition(path.result) if is_gpu(path.result) else ex.literal(bool(path.result), bool_)
+def _record_logical(
+    active: Tracer, state: State, symbol: str, condition: Expr, path: paths.Path
+) -> ShaderVariable:
+    right = (
+        make_condition(path.result) if values.is_gpu(path.result) else ex.literal(bool(path.result), bool_)
+    )
     if path.is_pure:
         if right.op is Op.LITERAL:
             return ShaderVariable(condition if right.value is (symbol == "&&") else right)
@@ -170,16 +154,16 @@ def _record_logical(active: Tracer, state: State, symbol: str, condition: Expr, 
         )
         return ShaderVariable(active.recorder.read(ex.logical(symbol, (*operands, right))))
     path.result = ShaderVariable(right)
-    other = Path(result=symbol == "||")
-    paths = (path, other) if symbol == "&&" else (other, path)
-    chosen = _record_paths(active, state, condition, *paths)
+    other = paths.Path(result=symbol == "||")
+    ordered = (path, other) if symbol == "&&" else (other, path)
+    chosen = _record_paths(active, state, condition, *ordered)
     assert isinstance(chosen, ShaderVariable)
     return chosen
 
 
 def choose(test: Any, then: Thunk, orelse: Thunk) -> Any:
     """`then if test else orelse`."""
-    if not is_gpu(test):
+    if not values.is_gpu(test):
         return then() if test else orelse()
     active = require_tracer()
     return active.before_gpu(partial(_record_choice, active, test, then, orelse))
@@ -189,57 +173,53 @@ def _record_choice(active: Tracer, test: ShaderVariable, then: Thunk, orelse: Th
     active.need_gpu()
     condition = make_condition(test)
     with active.watch_variables() as state:
-        one, other = record_path(active, state, then), record_path(active, state, orelse)
+        one, other = paths.record_path(active, state, then), paths.record_path(active, state, orelse)
         return _select_value(active, state, condition, one, other)
 
 
-def _select_value(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
+def _select_value(active: Tracer, state: State, condition: Expr, one: paths.Path, other: paths.Path) -> Any:
     """Return the value of one of two paths, chosen by the GPU."""
     if not (one.is_pure and other.is_pure):
         return _record_paths(active, state, condition, one, other)
-    if are_same((one.result, other.result)):
+    if values.are_same(one.result, other.result):
         return one.result
     kind = _find_common_kind(one.result, other.result)
     parts = []
-    columns = [[value for value, _ in iterate_leaves(path.result, kind)] for path in (one, other)]
-    for first, second, leaf in zip(*columns, flatten_kind(kind), strict=True):
-        dtype = dtype_of(leaf)
-        chosen = ex.select(condition, as_expr(first, dtype), as_expr(second, dtype))
+    columns = [[value for value, _ in values.iterate_leaves(path.result, kind)] for path in (one, other)]
+    for first, second, leaf in zip(*columns, values.flatten_kind(kind), strict=True):
+        dtype = values.dtype_of(leaf)
+        chosen = ex.select(condition, values.as_expr(first, dtype), values.as_expr(second, dtype))
         parts.append(ShaderVariable(active.recorder.read(chosen)))
-    return rebuild(kind, iter(parts))
+    return values.rebuild(kind, iter(parts))
 
 
-def _find_common_kind(first: object, second: object) -> Kind:
-    kind, why = join_kinds(first, second)
-    if kind is None:
+def _find_common_kind(first: object, second: object) -> values.Kind:
+    try:
+        return paths.join_kinds(first, second)
+    except values.Mismatch as error:
         raise located(
-            ArgumentTypeError, f"the GPU decides between {describe(first)} and {describe(second)}, and {why}"
-        )
-    return kind
+            ArgumentTypeError,
+            f"the GPU decides between {values.describe(first)} and {values.describe(second)}, and {error}",
+        ) from None
 
 
-def _record_paths(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:
+def _record_paths(active: Tracer, state: State, condition: Expr, one: paths.Path, other: paths.Path) -> Any:
     """Record an if with two paths, and return their joined value."""
     where = f"the condition ({here()})"
     state.check_containers(where)
     active.enter_gpu()
     # `a and (x := b)` followed by a use of x where both hold is fine
-    join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
+    paths.join_variables(active, state, one, other, lambda variable: True, where, lenient=True)
     kind = _find_common_kind(one.result, other.result)
-    value = join_values(active, None, kind, UNBOUND, (one, one.result), (other, other.result))
-    inline_last_values(one.statements)
-    inline_last_values(other.statements)
-    emit_if(active, condition, one.statements, other.statements)
+    value = paths.join_values(active, None, kind, values.UNBOUND, (one, one.result), (other, other.result))
+    paths.inline_last_values(one.statements)
+    paths.inline_last_values(other.statements)
+    paths.emit_if(active, condition, one.statements, other.statements)
     return value
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **COMPARISONS,
     "is": operator.is_,
     "is not": operator.is_not,
     "in": lambda a, b: contains(a, b, False),
@@ -252,7 +232,7 @@ def compare_chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thun
     result = _COMPARE[symbols[0]](first, second)
     left = second
     for symbol, thunk in zip(symbols[1:], rest, strict=True):
-        if not is_gpu(result):
+        if not values.is_gpu(result):
             if not result:
                 return result
             right = thunk()
@@ -265,11 +245,11 @@ def compare_chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thun
 
 def _compare_next(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
     """Compare the next value if the preceding comparisons hold."""
-    found: list[Any] = []
+    rights: list[Any] = []
 
     def compare() -> Any:
-        found.append(thunk())
-        return _COMPARE[symbol](left, found[-1])
+        rights.append(thunk())
+        return _COMPARE[symbol](left, rights[-1])
 
     active = require_tracer()
     before = active.recorder.recorded
@@ -280,29 +260,25 @@ def _compare_next(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bo
             "this comparison computes a value in the middle by statements of the GPU; put it in a variable "
             "first",
         )
-    return found[-1], joined
+    return rights[-1], joined
 
 
 def contains(left: Any, right: Any, negated: bool) -> Any:
     """`left in right`, where either may have GPU values."""
-    items: list[Any] | None = None
-    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
-        is_gpu(left) and isinstance(right, (set, frozenset, dict))
-    ):
-        items = list(right)
-    elif isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
+    if isinstance(right, (range, GpuRange)) and (values.is_gpu(left) or isinstance(right, GpuRange)):
         return _in_range(left, right, negated)
-    if items is None:
+    has_gpu_items = isinstance(right, (list, tuple)) and builtins.any(map(values.is_gpu, right))
+    is_searched = values.is_gpu(left) and isinstance(right, (list, tuple, set, frozenset, dict))
+    if not (has_gpu_items or is_searched):
         return left not in right if negated else left in right
-    hits: Any = False
-    for item in items:
-        hit = left == item
-        hits = or_(hits, make_thunk(hit))
-    return not_(hits) if negated else hits
+    result: Any = False
+    for item in list(right):
+        result = or_(result, make_thunk(left == item))
+    return not_(result) if negated else result
 
 
 def _at_least(value: ShaderVariable, number: Any) -> ShaderVariable:
-    bound = number._value() if is_gpu(number) else number
+    bound = number._value() if values.is_gpu(number) else number
     return ShaderVariable(ex.compare(">=", value._value(), bound))
 
 
@@ -313,7 +289,7 @@ def _in_range(left: Any, right: Any, negated: bool) -> Any:
             ArgumentValueError, "in range(...): only a step of 1 is possible for a value of the GPU"
         )
     # `i in range(n)` compares with 0 whatever the type of i
-    above = _at_least(left, right.start) if is_gpu(left) else left >= right.start
+    above = _at_least(left, right.start) if values.is_gpu(left) else left >= right.start
     inside = and_(above, lambda: left < right.stop)
     return not_(inside) if negated else inside
 
@@ -327,41 +303,43 @@ def make_thunk(value: Any) -> Thunk:
 
 
 def _range(*bounds: Any) -> Any:
-    return GpuRange(*bounds) if builtins.any(map(is_gpu, bounds)) else builtins.range(*bounds)
+    return GpuRange(*bounds) if builtins.any(map(values.is_gpu, bounds)) else builtins.range(*bounds)
 
 
-def _unify_types(name: str, values: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
+def _unify_types(name: str, items: Sequence[Any], plain: Callable[..., Any]) -> list[Any]:
     """Return values that have a common type regardless of their order.
 
     Leading Python numbers are combined into one, which takes the common type if it needs to.
     """
     arithmetic = chosen_arithmetic()
     if arithmetic is not None:
-        return arithmetic.unify(*values)
-    first = next(position for position, value in enumerate(values) if is_gpu(value))
-    numbers, rest = values[:first], list(values[first:])
+        return arithmetic.unify(*items)
+    first = next(position for position, value in enumerate(items) if values.is_gpu(value))
+    numbers, rest = items[:first], list(items[first:])
     if len(numbers) > 1:
         number = plain(numbers)
         rest.insert(0, number if all(map(ex.is_integer_number, numbers)) else builtins.float(number))
     else:
         rest[:0] = numbers
-    operands = elementwise.operands(name, values)
+    operands = elementwise.operands(name, items)
     kind, _ = ex.meet(operands, name)
     if len({value.dtype for value in operands if isinstance(value, Expr)}) > 1:
         scalar = component_type(kind)
-        return [value if is_gpu(value) else ShaderVariable(ex.literal(value, scalar)) for value in rest]
+        return [
+            value if values.is_gpu(value) else ShaderVariable(ex.literal(value, scalar)) for value in rest
+        ]
     return rest
 
 
 def _replace_extremum(name: str, plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def choose_one(*args: Any, **kwargs: Any) -> Any:
-        values = args
+        items = args
         if len(args) == 1 and not isinstance(args[0], ShaderVariable):
-            values = tuple(args[0])
-            args = (values,)
-        if kwargs or not builtins.any(map(is_gpu, values)):
+            items = tuple(args[0])
+            args = (items,)
+        if kwargs or not builtins.any(map(values.is_gpu, items)):
             return plain(*args, **kwargs)
-        result, *rest = _unify_types(name, values, plain)
+        result, *rest = _unify_types(name, items, plain)
         for value in rest:
             result = ours(result, value)
         return result
@@ -371,7 +349,7 @@ def _replace_extremum(name: str, plain: Callable[..., Any], ours: Callable[..., 
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1 or kwargs or not is_gpu(args[0]):
+    if len(args) != 1 or kwargs or not values.is_gpu(args[0]):
         return builtins.int(*args, **kwargs)
     kind = dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32
     arithmetic = chosen_arithmetic()
@@ -381,14 +359,14 @@ def _int(*args: Any, **kwargs: Any) -> Any:
 def _replace_rounding(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make a function that rounds to an integer, which leaves integers as `int` does."""
 
-    def rounded(value: Any) -> Any:
+    def round_value(value: Any) -> Any:
         return _int(value if is_integer_dtype(value.var_type) else ours(value))
 
-    return rounded
+    return round_value
 
 
 def _float(*args: Any) -> Any:
-    if len(args) != 1 or not is_gpu(args[0]):
+    if len(args) != 1 or not values.is_gpu(args[0]):
         return builtins.float(*args)
     kind = args[0].var_type
     if is_scalar(kind) and is_float_dtype(kind):
@@ -400,7 +378,7 @@ def _float(*args: Any) -> Any:
 def _bool(*args: Any) -> Any:
     return (
         ShaderVariable(make_condition(args[0]))
-        if len(args) == 1 and is_gpu(args[0])
+        if len(args) == 1 and values.is_gpu(args[0])
         else builtins.bool(*args)
     )
 
@@ -414,7 +392,7 @@ def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderV
 
 
 def _round(value: Any, *digits: Any) -> Any:
-    if not is_gpu(value):
+    if not values.is_gpu(value):
         return builtins.round(value, *digits)
     if digits:
         raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
@@ -422,33 +400,26 @@ def _round(value: Any, *digits: Any) -> Any:
 
 
 def _divmod(a: Any, b: Any) -> Any:
-    return (a // b, a % b) if is_gpu(a) or is_gpu(b) else builtins.divmod(a, b)
+    return (a // b, a % b) if values.is_gpu(a) or values.is_gpu(b) else builtins.divmod(a, b)
 
 
-def _any(values: Any) -> Any:
-    result: Any = False
-    for value in values:
-        result = or_(result, make_thunk(value))
-        if not is_gpu(result) and result:
-            return True
-    return result if is_gpu(result) else bool(result)
-
-
-def _all(values: Any) -> Any:
-    result: Any = True
-    for value in values:
-        result = and_(result, make_thunk(value))
-        if not is_gpu(result) and not result:
-            return False
-    return result if is_gpu(result) else bool(result)
+def _join_truths(items: Any, *, decisive: bool) -> Any:
+    """Return what `any` (True is decisive) or `all` (False is) of values gives."""
+    join = or_ if decisive else and_
+    result: Any = not decisive
+    for value in items:
+        result = join(result, make_thunk(value))
+        if not values.is_gpu(result) and bool(result) is decisive:
+            return decisive
+    return result if values.is_gpu(result) else bool(result)
 
 
 def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def either(*args: Any) -> Any:
-        if not builtins.any(map(is_gpu, args)):
+        if not builtins.any(map(values.is_gpu, args)):
             return plain(*args)
         if chosen_arithmetic() is not None:
-            args = tuple(_float(each) if is_gpu(each) else each for each in args)
+            args = tuple(_float(arg) if values.is_gpu(arg) else arg for arg in args)
         return ours(*args)
 
     return either
@@ -464,7 +435,7 @@ def _modf(x: ShaderVariable) -> tuple[ShaderVariable, ShaderVariable]:
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:
-    found: dict[Any, Callable[..., Any]] = {
+    replacements: dict[Any, Callable[..., Any]] = {
         builtins.range: _range,
         builtins.min: _replace_extremum("min", builtins.min, arithmetic.min),
         builtins.max: _replace_extremum("max", builtins.max, arithmetic.max),
@@ -473,10 +444,8 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         builtins.bool: _bool,
         builtins.round: _round,
         builtins.divmod: _divmod,
-        builtins.any: _any,
-        builtins.all: _all,
-        math.isnan: _replace_math(math.isnan, arithmetic.isnan),
-        math.isinf: _replace_math(math.isinf, arithmetic.isinf),
+        builtins.any: partial(_join_truths, decisive=True),
+        builtins.all: partial(_join_truths, decisive=False),
         math.fabs: _replace_math(math.fabs, arithmetic.abs),
         math.floor: _replace_math(math.floor, _replace_rounding(arithmetic.floor)),
         math.ceil: _replace_math(math.ceil, _replace_rounding(arithmetic.ceil)),
@@ -487,9 +456,9 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
     for module in (trigonometry, arithmetic):
         for name in module.__all__:
             plain = getattr(math, name, None)
-            if plain is not None and plain not in found:
-                found[plain] = _replace_math(plain, getattr(module, name))
-    return found
+            if plain is not None and plain not in replacements:
+                replacements[plain] = _replace_math(plain, getattr(module, name))
+    return replacements
 
 
 REPLACED = _replacements()

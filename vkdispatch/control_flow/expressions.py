@@ -64,7 +64,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         for name in node._fields:
             value = held.get(name)
             if isinstance(value, list):
-                value[:] = [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+                value[:] = [self.visit(child) if isinstance(child, ast.AST) else child for child in value]
             elif isinstance(value, ast.AST):
                 held[name] = self.visit(value)
         return node
@@ -84,7 +84,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         )
 
     def _call_runtime(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
-        return copy_position(call(load("_vd_rt"), method, *args), node)
+        return copy_position(call("_vd_rt", method, *args), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Rewrite `and` and `or`, which return one of their operands."""
@@ -279,7 +279,7 @@ class AssignmentRewriter:
             return
         name = node.target.id
         operands = (constant(type(node.op).__name__), load(name), self.rewrite_expr(node.value))
-        value = call(load("_vd_f"), "augment", *operands, constant(name))
+        value = call("_vd_f", "augment", *operands, constant(name))
         self.out.append(copy_position(ast.Assign([node.target], copy_position(value, node)), node))
 
     def rewrite_value(self, targets: Sequence[ast.expr], value: ast.expr) -> ast.expr:
@@ -293,8 +293,8 @@ class AssignmentRewriter:
         label = names[0] if names and names[0] != "_" else None
         if any(name in self.names.aliases for name in names):
             whole = constant(not any(name in self.names.parts for name in names))
-            own = call(load("_vd_f"), "make_assignable", self.rewrite_expr(value), constant(label), whole)
-            return copy_position(own, value)
+            copied = call("_vd_f", "make_assignable", self.rewrite_expr(value), constant(label), whole)
+            return copy_position(copied, value)
         if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
             of_part = [
                 [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
@@ -306,13 +306,13 @@ class AssignmentRewriter:
             ]
             if any(is_whole(target) for inner in of_part for target in inner):
                 # a[:], b[:] = b, a stores what both were before
-                parts = [copy_position(call(load("_vd_f"), "value_of", part), part) for part in parts]
+                parts = [copy_position(call("_vd_f", "value_of", part), part) for part in parts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
         if isinstance(value, ast.Name) and value.id == "_vd_item":
             return value
         fresh = isinstance(value, ast.Call)
         return copy_position(
-            call(load("_vd_f"), "bind", self.rewrite_expr(value), constant(label), constant(fresh)), value
+            call("_vd_f", "bind", self.rewrite_expr(value), constant(label), constant(fresh)), value
         )
 
     def rewrite_target(self, node: ast.expr) -> ast.expr:
@@ -325,11 +325,9 @@ class AssignmentRewriter:
             root = root.value
         if isinstance(node, PLACES) and isinstance(node.value, PLACES) and isinstance(root, ast.Name):
             owner = load(root.id) if has_calls(node.value) else copy.deepcopy(node.value)
-            own = call(
-                *(load("_vd_f"), "make_assignable", self.rewrite_expr(owner)),
-                *(constant(root.id), constant(is_whole(node))),
-            )
-            held = ast.BoolOp(ast.And(), [call(load("_vd_f"), "is_container", load(root.id)), own])
+            whole = constant(is_whole(node))
+            copied = call("_vd_f", "make_assignable", self.rewrite_expr(owner), constant(root.id), whole)
+            held = ast.BoolOp(ast.And(), [call("_vd_f", "is_container", load(root.id)), copied])
             self.out.append(copy_position(ast.Expr(held), node))
         return self.rewrite_expr(node)
 
@@ -342,4 +340,4 @@ class AssignmentRewriter:
         if isinstance(value, ast.Constant) or not isinstance(owner, ast.Name):
             return self.rewrite_expr(value)
         place = copy.deepcopy(target.value)
-        return copy_position(call(load("_vd_f"), "freeze_for_place", place, self.rewrite_expr(value)), value)
+        return copy_position(call("_vd_f", "freeze_for_place", place, self.rewrite_expr(value)), value)

@@ -15,29 +15,15 @@ from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageErro
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.structures import ItemArray
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder, make_zero
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Break, Expr, If, Op, Return
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import Loc, here, located, warn
 from vkdispatch.compiler.passes.reads import acts
-from vkdispatch.control_flow import paths, tracer
+from vkdispatch.control_flow import paths, tracer, values
 from vkdispatch.control_flow.loop_state import Loop, LoopNames, RawLoopNames
 from vkdispatch.control_flow.loops import run_for, run_while
-from vkdispatch.control_flow.values import (
-    Kind,
-    LocalValue,
-    Mismatch,
-    as_expr,
-    describe,
-    dtype_of,
-    flatten_kind,
-    is_gpu,
-    iterate_leaves,
-    join,
-    make_zero,
-    rebuild,
-)
 from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
 
 # ---- Augmented assignments -------------------------------------------------------------------------------
@@ -48,6 +34,7 @@ def _inplace_power(value: Any, operand: Any) -> Any:
     return value
 
 
+# By the names of classes in `ast`.
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd,
     "Sub": operator.isub,
@@ -63,11 +50,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "BitOr": operator.ior,
     "BitXor": operator.ixor,
 }
-
-
-def augment(symbol: str, value: Any, operand: Any) -> Any:
-    """Evaluate `value += operand` or another augmented assignment, named as its class in `ast`."""
-    return _OPERATORS[symbol](value, operand)
 
 
 # ---- Random numbers and times of the host, which a kernel gets once: while it is traced ------------------
@@ -121,7 +103,7 @@ def check_result(function: Callable[..., Any], result: object) -> None:
         return
     raise located(
         ArgumentTypeError,
-        f"return: a kernel returns no value, got {describe(result)}; store it: out[i] = ...",
+        f"return: a kernel returns no value, got {values.describe(result)}; store it: out[i] = ...",
         _find_return(code),
     )
 
@@ -154,7 +136,7 @@ class Result:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._kind: Kind | _NoValue | None = None
+        self._kind: values.Kind | _NoValue | None = None
         self._registers: list[Expr] = []
         self._done: Expr | None = None
 
@@ -199,7 +181,7 @@ class Result:
         """The result in its registers."""
         if isinstance(self._kind, _NoValue) or self._kind is None:
             return None
-        return rebuild(self._kind, map(LocalValue, self._registers))
+        return values.rebuild(self._kind, map(values.LocalValue, self._registers))
 
     def store(self, active: tracer.Tracer, value: Any) -> None:
         """Store one of several results that the GPU chooses between. Raises Retry if the type widens."""
@@ -212,25 +194,23 @@ class Result:
                 )
             self._kind = _NoValue()
             return
-        kind, why = paths.join_kinds(value, value)
-        if kind is not None and self._kind is not None:
-            try:
-                kind = join(self._kind, kind)
-            except Mismatch as error:
-                kind, why = None, f"{error} have no common type"
-        if kind is None:
+        try:
+            kind = paths.join_kinds(value, value)
+            kind = kind if self._kind is None else values.join(self._kind, kind)
+        except values.Mismatch as error:
             raise located(
                 ArgumentTypeError,
-                f"{self._name} returns {describe(value)} where the GPU decides whether it does: {why}",
-            )
-        types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
+                f"{self._name} returns {values.describe(value)} where the GPU decides whether it does: "
+                f"{error}",
+            ) from None
+        types = [values.dtype_of(leaf) for leaf in values.flatten_kind(kind)]
         self._kind = kind
         if self._registers and types != [place.dtype for place in self._registers]:
             raise tracer.Retry(self)
         if not self._registers:
             self._registers = [paths.make_register(active, f"{self._name}_result", dtype) for dtype in types]
-        for place, (part, _) in zip(self._registers, iterate_leaves(value, kind), strict=True):
-            active.recorder.store(place, as_expr(part, place.dtype))
+        for place, (part, _) in zip(self._registers, values.iterate_leaves(value, kind), strict=True):
+            active.recorder.store(place, values.as_expr(part, place.dtype))
 
     def mark_done(self, active: tracer.Tracer) -> None:
         """Record that the result is known, for the loops that enclose the `return`."""
@@ -308,11 +288,8 @@ class Frame:
         return signal.value if isinstance(signal, tracer.Returned) else None
 
     def _check_recursion(self, active: tracer.Tracer) -> None:
-        alike = [
-            frame
-            for frame in active.frames
-            if isinstance(frame, Frame) and frame.name == self.name and frame._on_gpu()
-        ]
+        frames = (frame for frame in active.frames if isinstance(frame, Frame) and frame.name == self.name)
+        alike = [frame for frame in frames if frame._on_gpu()]
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
                 tracer.EndlessRecursionError,
@@ -339,8 +316,8 @@ class Frame:
 
     def _explain_unbound(self, error: NameError) -> None:
         """Raise a NameError that says why a variable has no value, if the reason is known."""
-        found = re.search(_UNBOUND_NAME, str(error))
-        name = found.group(1) if found else ""
+        match = re.search(_UNBOUND_NAME, str(error))
+        name = match.group(1) if match else ""
         reason = self.scope.reasons.get(name)
         if reason is not None and not isinstance(error, UnassignedError):
             raise located(UnassignedError, reason, tracer.last_place(error.__traceback__)) from None
@@ -397,7 +374,7 @@ class Frame:
         return restore
 
     def _loops(self) -> list[Loop]:
-        return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
+        return [entry.loop for entry in self.open if entry.loop is not None]
 
     def list_result_registers(self) -> list[Expr]:
         """Return the registers that are declared after the function has been traced."""
@@ -416,8 +393,8 @@ class Frame:
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
         """Whether a variable is live, given the live names of this function."""
-        own = variable.scope is self.scope and variable.name not in self.scope.free
-        return variable.name in names or not own
+        is_of_function = variable.scope is self.scope and variable.name not in self.scope.free
+        return variable.name in names or not is_of_function
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
         """Return the value for a local variable."""
@@ -444,7 +421,7 @@ class Frame:
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
         """Evaluate `value += operand` and similar; explicit registers are changed in place."""
-        result = augment(symbol, value, operand)
+        result = _OPERATORS[symbol](value, operand)
         if result is value and isinstance(value, ShaderVariable) and value.is_register():
             return result
         if self.tracer is not None:
@@ -460,7 +437,7 @@ class Frame:
     def if_(self, test: Any, then: Block, orelse: Block | None, after: tuple[str, ...]) -> Any:
         """Run one block, or record both where the GPU decides. Returns a signal or None."""
         active = self.tracer
-        if not is_gpu(test) or active is None:
+        if not values.is_gpu(test) or active is None:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
@@ -474,7 +451,7 @@ class Frame:
         """Run one of many blocks, or record the blocks that the GPU decides between."""
         for position, (test, body) in enumerate(branches):
             value = test()
-            if is_gpu(value):
+            if values.is_gpu(value):
                 rest = branches[position + 1 :]
                 blocks = [block for pair in rest for block in pair]
                 mentioned = set(after).union(*map(_list_free_names, blocks))
@@ -568,7 +545,6 @@ class Frame:
             if entry.loop is not None:
                 break
         loop = entry.loop
-        assert isinstance(loop, Loop)
         if entry.kind == "gpu loop":
             self._check_guard(what, guarded)
             loop.jump(what)
@@ -577,16 +553,16 @@ class Frame:
             raise tracer.Retry(loop)
         return tracer.BREAK if what == "break" else tracer.CONTINUE
 
-    def return_(self, guarded: bool, *values: Any) -> Any:
+    def return_(self, guarded: bool, *results: Any) -> Any:
         """Return from the function. `guarded` tells that this leaves a `with` or `finally` block."""
         self._check_jump("return")
-        value = values[0] if values else None
+        value = results[0] if results else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
             return tracer.Returned(value)
         conditional = False
         for entry in reversed(self.open):
             conditional |= entry.kind == "branch"
-            if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
+            if entry.kind == "loop" and conditional and entry.loop.endless:
                 raise tracer.Retry(entry.loop)
         self._check_guard("return", guarded)
         active = self.tracer
@@ -595,7 +571,8 @@ class Frame:
             if value is not None:
                 raise located(
                     ArgumentTypeError,
-                    f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
+                    f"return: a kernel returns no value, got {values.describe(value)}; store it: "
+                    "out[i] = ...",
                 )
             active.recorder.emit(Return(here()))
             return tracer.RECORDED
@@ -608,7 +585,6 @@ class Frame:
         if loops:
             self._result.mark_done(active)
             for loop in loops:
-                assert isinstance(loop, Loop)
                 loop.has_return = True
         active.recorder.emit(Break(here()))
         return tracer.RECORDED

@@ -2,49 +2,24 @@
 
 from collections.abc import Callable
 from types import CellType
-from typing import Any, NamedTuple
+from typing import Any
 
 from vkdispatch.compiler.ir.location import warn
-from vkdispatch.control_flow.conditions import (
-    and_,
-    check_assert,
-    choose,
-    compare_chain,
-    contains,
-    invert,
-    not_,
-    or_,
-    require_known,
-    test_and,
-    test_or,
-)
+from vkdispatch.control_flow.conditions import and_ as and_
+from vkdispatch.control_flow.conditions import check_assert as check_assert
+from vkdispatch.control_flow.conditions import choose as choose
+from vkdispatch.control_flow.conditions import compare_chain as compare_chain
+from vkdispatch.control_flow.conditions import contains as contains
+from vkdispatch.control_flow.conditions import invert as invert
+from vkdispatch.control_flow.conditions import not_ as not_
+from vkdispatch.control_flow.conditions import or_ as or_
+from vkdispatch.control_flow.conditions import require_known as require_known
+from vkdispatch.control_flow.conditions import test_and as test_and
+from vkdispatch.control_flow.conditions import test_or as test_or
 from vkdispatch.control_flow.frame import Frame
-from vkdispatch.control_flow.tracer import Retry, find_tracer
+from vkdispatch.control_flow.tracer import Retry as Retry
+from vkdispatch.control_flow.tracer import find_tracer
 from vkdispatch.control_flow.variables import LocalScope
-
-__all__ = [
-    "Retry",
-    "and_",
-    "begin_try",
-    "bind",
-    "check_assert",
-    "choose",
-    "compare_chain",
-    "contains",
-    "end_try",
-    "enter",
-    "freeze",
-    "freeze_items",
-    "invert",
-    "not_",
-    "or_",
-    "require_known",
-    "test_and",
-    "test_or",
-]
-
-
-Names = tuple[str, ...]
 
 # Set by the module `replacement`, which imports this one.
 choose_callee: Callable[[Any], Any]
@@ -85,32 +60,6 @@ def end_try(line: int, caught: str) -> None:
         )
 
 
-class FunctionNames(NamedTuple):
-    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
-
-    Attributes
-    ----------
-    name
-        The function's name.
-    early
-        Whether it may return before its end.
-    parameters
-        Names of its parameters.
-    free, rebound, aliases, parts, shared, mentioned
-        As in `LocalScope`.
-    """
-
-    name: str
-    early: bool
-    parameters: Names
-    free: Names
-    rebound: Names
-    aliases: Names
-    parts: Names
-    shared: Names
-    mentioned: Names
-
-
 def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
     """Begin a call of a rewritten function.
 
@@ -119,19 +68,12 @@ def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
     cells
         A function that mentions the local variables; it is never called.
     constants
-        The fields of a `FunctionNames`.
+        The function's name, whether it may return before its end, its parameters, and the names `free`,
+        `rebound`, `aliases`, `parts`, `shared` and `mentioned` of `LocalScope`.
     """
-    names = FunctionNames(*constants)
+    name, early, parameters, *sets, shared, mentioned = constants
+    free, rebound, aliases, parts = map(frozenset, sets)
     code, closure = cells.__code__, cells.__closure__ or ()
     by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
-    scope = LocalScope(
-        by_name,
-        frozenset(names.free),
-        frozenset(names.rebound),
-        frozenset(names.aliases),
-        frozenset(names.parts),
-        cells.__globals__,
-        names.shared,
-        names.mentioned,
-    )
-    return Frame(find_tracer(), names.name, names.early, names.parameters, scope)
+    scope = LocalScope(by_name, free, rebound, aliases, parts, cells.__globals__, shared, mentioned)
+    return Frame(find_tracer(), name, early, parameters, scope)

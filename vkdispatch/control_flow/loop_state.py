@@ -11,27 +11,9 @@ from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Break, Continue, Expr
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located, warn
+from vkdispatch.control_flow import values
 from vkdispatch.control_flow.paths import inline_last_values, unlock_components
 from vkdispatch.control_flow.tracer import RECORDED, Entry, Retry, Tracer
-from vkdispatch.control_flow.values import (
-    UNBOUND,
-    Kind,
-    LocalValue,
-    Mismatch,
-    Typed,
-    as_expr,
-    describe,
-    dtype_of,
-    explain_unkept,
-    find_registers,
-    flatten_kind,
-    is_gpu,
-    is_local,
-    iterate_leaves,
-    join,
-    kind_of,
-    rebuild,
-)
 from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
 
 # ---- A loop: the variables that it changes, and its break and continue statements ------------------------
@@ -77,11 +59,11 @@ class Caller(Protocol):
 class _Carried:
     """A variable that a GPU loop changes: its type and registers."""
 
-    def __init__(self, variable: Variable, kind: Kind, registers: list[Expr]) -> None:
+    def __init__(self, variable: Variable, kind: values.Kind, registers: list[Expr]) -> None:
         self.variable = variable
         self.kind = kind
         self.registers = registers
-        self.value = rebuild(kind, map(LocalValue, registers))
+        self.value = values.rebuild(kind, map(values.LocalValue, registers))
 
 
 @record
@@ -131,7 +113,7 @@ class Loop:
         self.what = f"the {noun} loop"
         self.has_return = False
         self.has_break = False
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: dict[int, values.Kind] = {}
         self._found_late: set[int] = set()
         self._carried: dict[int, _Carried] = {}
         self._changed: set[int] = set()
@@ -205,18 +187,19 @@ class Loop:
             value = state.values[key]
             if not self._is_carried(key, variable, value):
                 continue
-            kind = self._kinds.get(key) or (Typed(int32) if value is UNBOUND else kind_of(value))
+            kind = self._kinds.get(key) or (
+                values.Typed(int32) if value is values.UNBOUND else values.kind_of(value)
+            )
             assert kind is not None
             recorder = self.tracer.recorder
-            parts = (
-                [value] * len(flatten_kind(kind))
-                if value is UNBOUND
-                else [part for part, _ in iterate_leaves(value, kind)]
-            )
+            leaves = values.flatten_kind(kind)
+            parts: list[Any] = [0] * len(leaves)
+            if value is not values.UNBOUND:
+                parts = [part for part, _ in values.iterate_leaves(value, kind)]
             registers = []
-            for part, leaf in zip(parts, flatten_kind(kind), strict=True):
-                dtype = dtype_of(leaf)
-                start = as_expr(0 if part is UNBOUND else part, dtype)
+            for part, leaf in zip(parts, leaves, strict=True):
+                dtype = values.dtype_of(leaf)
+                start = values.as_expr(part, dtype)
                 registers.append(recorder.declare(dtype, start, variable.name))
             self._carried[key] = _Carried(variable, kind, registers)
         self.load_registers()
@@ -224,30 +207,26 @@ class Loop:
     def _is_carried(self, key: int, variable: Variable, value: Any) -> bool:
         if key in self._found_late:
             return True
-        own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
-        if not own or variable.name not in self.names.assigned or not self.is_live(variable):
+        is_of_function = variable.scope is self.frame.scope and variable.name not in variable.scope.free
+        if not is_of_function or variable.name not in self.names.assigned or not self.is_live(variable):
             return False
-        if value is UNBOUND:
+        if value is values.UNBOUND:
             return variable.name == self.target
-        if (
-            is_gpu(value)
-            and not isinstance(value, LocalValue)
-            and value.is_register()
-            and not is_local(value.expr)
-        ):
+        is_place = values.is_gpu(value) and not isinstance(value, values.LocalValue)
+        if is_place and value.is_register() and not values.is_local(value.expr):
             # += changes the register itself; another value would be noticed
             return False
-        return kind_of(value) is not None
+        return values.kind_of(value) is not None
 
     def expect_counter(self, state: State, start: Expr) -> None:
         """Note the type of the loop variable, in case its last value is read after the loop."""
         for key, variable in state.variables.items():
             if variable.scope is self.frame.scope and variable.name == self.target and key not in self._kinds:
-                before = kind_of(state.values[key])
-                counter = Typed(start.dtype)
+                before = values.kind_of(state.values[key])
+                counter = values.Typed(start.dtype)
                 try:
-                    self._kinds[key] = counter if before is None else join(before, counter)
-                except Mismatch:
+                    self._kinds[key] = counter if before is None else values.join(before, counter)
+                except values.Mismatch:
                     self._kinds[key] = counter
 
     def load_registers(self) -> None:
@@ -269,13 +248,13 @@ class Loop:
             kind = self._find_kind(carried, value, self.names.head if read_next is None else read_next)
             if kind is None:
                 continue
-            if [dtype_of(leaf) for leaf in flatten_kind(kind)] != [
+            if [values.dtype_of(leaf) for leaf in values.flatten_kind(kind)] != [
                 place.dtype for place in carried.registers
             ]:
                 self._kinds[key] = kind
                 raise Retry(self)
-            for place, (part, _) in zip(carried.registers, iterate_leaves(value, kind), strict=True):
-                expr = as_expr(part, place.dtype)
+            for place, (part, _) in zip(carried.registers, values.iterate_leaves(value, kind), strict=True):
+                expr = values.as_expr(part, place.dtype)
                 if expr.value is not place.value:
                     pairs.append((place, expr))
         recorder = self.tracer.recorder
@@ -283,32 +262,32 @@ class Loop:
         settled: list[tuple[Expr, Expr]] = []
         for place, expr in pairs:
             # a value that reads a register which is stored earlier must be evaluated first
-            late = bool(find_registers(expr) & stored)
+            late = bool(values.find_registers(expr) & stored)
             settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
             stored.add(id(place.value))
         for place, expr in settled:
             recorder.store(place, expr)
         inline_last_values(recorder.innermost)
 
-    def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+    def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> values.Kind | None:
         """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
         name = carried.variable.name
-        kind = kind_of(value)
+        kind = values.kind_of(value)
         if kind is not None:
             try:
-                return join(carried.kind, kind)
-            except Mismatch as error:
-                why = f"{error} have no common type"
+                return values.join(carried.kind, kind)
+            except values.Mismatch as error:
+                why = str(error)
         else:
-            why = explain_unkept(value)
+            why = values.explain_unkept(value)
         if not self.frame.is_live(carried.variable, read_next):
             return None
         assert self._state is not None
         before = self._state.values[id(carried.variable.cell)]
         raise located(
             ArgumentTypeError,
-            f"{name!r} is {describe(before)} before {self.where} and {describe(value)} at the end of a "
-            f"round; this loop runs on the GPU, and {why}",
+            f"{name!r} is {values.describe(before)} before {self.where} and {values.describe(value)} at the "
+            f"end of a round; this loop runs on the GPU, and {why}",
         )
 
     def _find_others(self, state: State) -> None:
@@ -318,15 +297,16 @@ class Loop:
                 continue
             variable, before = state.variables[key], state.values[key]
             self._changed.add(key)
-            if before is UNBOUND or not self.is_live(variable):
+            if before is values.UNBOUND or not self.is_live(variable):
                 continue
-            if kind_of(before) is not None and kind_of(value) is not None:
+            if values.kind_of(before) is not None and values.kind_of(value) is not None:
                 self._found_late.add(key)
                 raise Retry(self)
             raise located(
                 ArgumentTypeError,
-                f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
-                f"this loop runs on the GPU, and {explain_unkept(before, value)}",
+                f"{variable.name!r} is {values.describe(before)} before {self.where} and "
+                f"{values.describe(value)} in it; this loop runs on the GPU, and "
+                f"{values.explain_unkept(before, value)}",
             )
 
     def finish(self, state: State) -> None:
@@ -342,7 +322,7 @@ class Loop:
                 f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and "
                 "may have no iterations; assign it before the loop"
             )
-            write(variable.cell, UNBOUND)
+            write(variable.cell, values.UNBOUND)
         self.load_registers()
         for carried in self._carried.values():
             if carried.variable.name in carried.variable.scope.aliases:
@@ -408,7 +388,7 @@ class RoundCounter:
         self.size = size
         self.is_excessive = False
         # the loops that are being unrolled, from the outermost, and the rounds of all of them
-        self._nest: list[Any] = [] if tracer is None else tracer.unrolled
+        self._nest: list[RoundCounter] = [] if tracer is None else tracer.unrolled
         self._total = 0
         self._has_warned = False
 
@@ -423,10 +403,10 @@ class RoundCounter:
 
     def would_exceed(self) -> bool:
         """Whether the nest of loops is too long to be unrolled with this one in it; if so, mark them."""
-        if self.size * math.prod(each.size for each in self._nest) <= _LONG_LOOP:
+        if self.size * math.prod(counter.size for counter in self._nest) <= _LONG_LOOP:
             return False
-        for each in self._nest:
-            each.is_excessive = True
+        for counter in self._nest:
+            counter.is_excessive = True
         return True
 
     def count(self) -> None:
@@ -462,8 +442,8 @@ class RoundCounter:
         if self._loop.tracer.recorder.recorded != self._recorded:
             return True
         scope = self._loop.frame.scope
-        values = [read(scope.cells[name]) for name in self._loop.names.assigned if name in scope.cells]
-        return any(map(_holds_gpu_value, values))
+        assigned = [read(scope.cells[name]) for name in self._loop.names.assigned if name in scope.cells]
+        return any(map(_holds_gpu_value, assigned))
 
     def _advice(self) -> str:
         if self._loop.noun == "while":
@@ -472,7 +452,7 @@ class RoundCounter:
 
 
 def _holds_gpu_value(value: object) -> bool:
-    return any(map(_holds_gpu_value, value)) if isinstance(value, tuple) else is_gpu(value)
+    return any(map(_holds_gpu_value, value)) if isinstance(value, tuple) else values.is_gpu(value)
 
 
 def run_round(loop: Loop, body: Callable[[Any], Any], item: Any) -> Any:

@@ -45,7 +45,7 @@ def run_for(
         if signal is loop:
             if isinstance(rest, range):
                 return _start_range(loop, GpuRange(rest), body, orelse)
-            return _start_rounds(loop, rest, body, orelse)
+            return loop.record(lambda state: _record_rounds(loop, state, rest, body, orelse), orelse)
         if signal is BREAK:
             return None
         if signal is not None:
@@ -100,10 +100,6 @@ def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse
     if loop.target is None:
         raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
     return loop.record(lambda state: _record_for(loop, state, items, body, orelse), orelse)
-
-
-def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
-    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse), orelse)
 
 
 def _record_for(
@@ -234,7 +230,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     statements = recorder.take_block(depth)
     if endless and not value:
         raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
-    if endless and not loop.has_break and not loop.has_return and not _returns(statements):
+    if endless and not (loop.has_break or loop.has_return or _returns(statements)):
         raise located(
             UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
         )

@@ -26,22 +26,22 @@ def list_children(node: ast.AST) -> list[ast.AST]:
     if not held:
         # an operator
         return _NO_CHILDREN
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for name in node._fields:
         value = held.get(name)
         if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
+            children += [child for child in value if isinstance(child, ast.AST)]
         elif type(value) not in _NO_NODES and isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            children.append(value)
+    return children
 
 
 def walk_tree(root: ast.AST) -> list[ast.AST]:
     """Return a node and all of its descendants, parents first."""
-    found = [root]
-    for node in found:
-        found += list_children(node)
-    return found
+    nodes = [root]
+    for node in nodes:
+        nodes += list_children(node)
+    return nodes
 
 
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
@@ -63,9 +63,9 @@ def constant(value: object) -> ast.Constant:
     return ast.Constant(value)  # type: ignore[arg-type]
 
 
-def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
-    """Call a method."""
-    return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
+def call(owner: str, method: str, *args: ast.expr) -> ast.Call:
+    """Call a method of what a name holds."""
+    return ast.Call(ast.Attribute(load(owner), method, ast.Load()), list(args), [])
 
 
 def make_function(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
@@ -106,30 +106,12 @@ PLACES = (ast.Subscript, ast.Attribute)
 
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
-    ast.If,
-    ast.While,
-    ast.For,
-    ast.Match,
-    ast.BoolOp,
-    ast.IfExp,
-    ast.Invert,
-    ast.Not,
-    ast.Assert,
-    ast.comprehension,
-    ast.In,
-    ast.NotIn,
+    *(ast.If, ast.While, ast.For, ast.Match, ast.BoolOp, ast.IfExp, ast.Invert, ast.Not, ast.Assert),
+    *(ast.comprehension, ast.In, ast.NotIn),
 )
-
-
-_COMPUTING_ERRORS = frozenset(
-    (
-        "ArithmeticError",
-        "FloatingPointError",
-        "IndexError",
-        "LookupError",
-        "OverflowError",
-        "ZeroDivisionError",
-    )
+_COMPUTING_ERRORS = (
+    *("ArithmeticError", "FloatingPointError", "IndexError", "LookupError"),
+    *("OverflowError", "ZeroDivisionError"),
 )
 
 
@@ -415,8 +397,8 @@ def find_aliases(inners: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
                 names.add(node.args[0].id)
     names |= parts
     for _ in copied:
-        for found in (names, parts):
-            found.update(source for target, source in copied if target in found)
+        for group in (names, parts):
+            group.update(source for target, source in copied if target in group)
     return names, parts
 
 
@@ -428,8 +410,8 @@ class LocalNames:
         declared: dict[type[ast.stmt], set[str]] = {ast.Global: set(), ast.Nonlocal: set()}
         head = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]
         inners = [inner for statement in node.body for inner in walk_tree(statement)]
-        own = list(iterate_own_nodes(node.body))
-        for inner in own:
+        nodes = list(iterate_own_nodes(node.body))
+        for inner in nodes:
             if isinstance(inner, (ast.Global, ast.Nonlocal)):
                 declared[type(inner)].update(inner.names)
         self.globals = declared[ast.Global]
@@ -446,7 +428,7 @@ class LocalNames:
         self.free = (self.mentioned & enclosing - local) | self.nonlocals
         self.rebound = self.free & list_nonlocals(inners)
         # whether it may return before its end
-        self.early = any(isinstance(inner, ast.Return) and inner is not node.body[-1] for inner in own)
+        self.early = any(isinstance(inner, ast.Return) and inner is not node.body[-1] for inner in nodes)
         self.enclosing = enclosing | local
         self.liveness: Liveness = analyze_liveness(node.body, inners)
         self.aliases, self.parts = find_aliases(inners)

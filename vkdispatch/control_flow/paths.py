@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.objects.structures import StructureValue
-from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder, make_zero
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import expressions as ex
@@ -55,14 +55,7 @@ def has_breaks(block: list[ir.Statement] | tuple[ir.Statement, ...]) -> bool:
     for statement in block:
         if isinstance(statement, ir.Break):
             return True
-        inner: list[tuple[ir.Statement, ...]] = []
-        if isinstance(statement, ir.If):
-            inner = [body for _, body in statement.branches] + [statement.orelse or ()]
-        elif isinstance(statement, ir.Switch):
-            inner = [body for _, body in statement.cases] + [statement.default or ()]
-        elif isinstance(statement, ir.Scope):
-            inner = [statement.body]
-        if any(has_breaks(body) for body in inner):
+        if not isinstance(statement, (ir.While, ir.For)) and any(map(has_breaks, ir.blocks_of(statement))):
             return True
     return False
 
@@ -202,7 +195,7 @@ def join_variables(
         value: Any = values.UNBOUND
         if not is_live(variable):
             reason = f"{variable.name!r} is assigned on one path only through {where}"
-        elif values.are_same((first, second)):
+        elif values.are_same(first, second):
             value, reason = first, ""
         elif (
             (first is values.UNBOUND or second is values.UNBOUND)
@@ -252,28 +245,29 @@ def _meet_or_explain(
     tracer: Tracer, name: str, before: Any, one: tuple[Path, Any], other: tuple[Path, Any], where: str
 ) -> tuple[Any, str]:
     """Return the value of a variable after two paths, or the reason why it has none."""
-    kind, why = join_kinds(one[1], other[1])
-    if kind is None:
+    try:
+        kind = join_kinds(one[1], other[1])
+    except values.Mismatch as error:
         return values.UNBOUND, (
             f"{name!r} is {values.describe(one[1])} on one path through {where} and "
-            f"{values.describe(other[1])} on the other; the GPU decides between them, and {why}"
+            f"{values.describe(other[1])} on the other; the GPU decides between them, and {error}"
         )
     return join_values(tracer, name, kind, before, one, other), ""
 
 
-def join_kinds(first: object, second: object) -> tuple[values.Kind | None, str]:
-    """Return the common type of two values, or None and the reason."""
-    kinds = (values.kind_of(first), values.kind_of(second))
-    for value, kind in zip((first, second), kinds, strict=True):
-        if kind is None:
-            why = values.explain_unkept(value)
-            return None, why if isinstance(value, StructureValue) else f"{why}, not {values.describe(value)}"
-    assert kinds[0] is not None
-    assert kinds[1] is not None
-    try:
-        return values.join(kinds[0], kinds[1]), ""
-    except values.Mismatch as error:
-        return None, f"{error} have no common type"
+def join_kinds(first: object, second: object) -> values.Kind:
+    """Return the common type of two values. Raises Mismatch if registers cannot hold both."""
+    return values.join(_kind_in_registers(first), _kind_in_registers(second))
+
+
+def _kind_in_registers(value: object) -> values.Kind:
+    kind = values.kind_of(value)
+    if kind is None:
+        why = values.explain_unkept(value)
+        raise values.Mismatch(
+            why if isinstance(value, StructureValue) else f"{why}, not {values.describe(value)}"
+        )
+    return kind
 
 
 def join_values(
@@ -288,14 +282,14 @@ def join_values(
     parts = []
     columns = [[value for value, _ in values.iterate_leaves(path[1], kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, values.flatten_kind(kind), strict=True):
-        if values.are_same((first, second)):
+        if values.are_same(first, second):
             parts.append(first)
             continue
         dtype = values.dtype_of(leaf)
         place = make_register(tracer, name, dtype)
         ends = ((one[0], first), (other[0], second))
         kept = [value for path, value in ends if value is before and _is_unchanged(value, path)]
-        start = values.as_expr(kept[0], dtype) if kept else values.make_zero(dtype)
+        start = values.as_expr(kept[0], dtype) if kept else make_zero(dtype)
         tracer.recorder.emit(declare_register(place, start))
         for (path, _), value in ((one, first), (other, second)):
             if not (kept and value is kept[0]):

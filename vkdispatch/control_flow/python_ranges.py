@@ -3,7 +3,6 @@
 import builtins
 import functools
 import math
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -12,32 +11,14 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operators import divides_as_python
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.compiler.ir import Expr, Register, ShaderFlags, Statement
+from vkdispatch.compiler.ir import Expr, Register, Statement
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import located, without_warnings
-from vkdispatch.control_flow.comparison import (
-    COMBINATIONS,
-    COMPARISONS,
-    Comparison,
-    Span,
-    compare_spans,
-    make_fraction,
-)
+from vkdispatch.control_flow import comparison, values
 from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
-from vkdispatch.control_flow.values import (
-    UNBOUND,
-    Kind,
-    LocalValue,
-    PythonNumber,
-    Typed,
-    as_expr,
-    flatten_kind,
-    iterate_leaves,
-    kind_of,
-)
 from vkdispatch.control_flow.variables import State, read, write
 
 # ---- The index of a Python loop that is recorded as one GPU loop -----------------------------------------
@@ -47,32 +28,19 @@ from vkdispatch.control_flow.variables import State, read, write
 # where this is impossible: where Python needs the value itself, or a type cannot represent it exactly.
 
 
-_OPERATE: dict[str, Callable[[Any, Any], Any]] = {
-    **COMPARISONS,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
 _set = object.__setattr__
 
 
-class LoopIndex(PythonNumber):
+class LoopIndex(values.PythonNumber):
     """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
 
     __slots__ = ("owner", "span")
+    _goes_first = True
 
     owner: object
-    span: Span
+    span: comparison.Span
 
-    def __init__(self, owner: object, span: Span) -> None:
+    def __init__(self, owner: object, span: comparison.Span) -> None:
         _set(self, "owner", owner)
         _set(self, "span", span)
         _set(self, "is_conjugate", False)
@@ -110,7 +78,7 @@ class LoopIndex(PythonNumber):
             self.unroll()
         return ex.cast(self.span.expr, kind)
 
-    def is_same(self, other: PythonNumber) -> bool:
+    def is_same(self, other: values.PythonNumber) -> bool:
         """Whether both are the same number in every round."""
         return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
 
@@ -129,8 +97,8 @@ class LoopIndex(PythonNumber):
 
     # -- operators
 
-    def _combine(self, symbol: str, other: object, reflected: bool = False) -> Any:
-        if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
+    def _operate(self, symbol: str, other: object, reflected: bool = False) -> Any:
+        if isinstance(other, ShaderVariable) and not isinstance(other, values.PythonNumber):
             return self._combine_with_gpu(symbol, other, reflected)
         theirs = _span_of(other)
         if theirs is None:
@@ -139,19 +107,19 @@ class LoopIndex(PythonNumber):
             self.unroll()
         mine = self.span
         left, right = (theirs, mine) if reflected else (mine, theirs)
-        if symbol in COMPARISONS:
-            known = compare_spans(symbol, left, right)
+        if symbol in comparison.COMPARISONS:
+            known = comparison.compare_spans(symbol, left, right)
             return self.unroll() if known is None else known
-        found = COMBINATIONS[symbol](left, right)
-        if found is None or not found.fits(dt.int32 if found.whole else dt.float32):
+        result = comparison.COMBINATIONS[symbol](left, right)
+        if result is None or not result.fits(dt.int32 if result.whole else dt.float32):
             self.unroll()
-        if found.known is not None and (found.whole or found.known):
-            return int(found.known) if found.whole else float(found.known)
+        if result.known is not None and (result.whole or result.known):
+            return int(result.known) if result.whole else float(result.known)
         owner = self.owner
         if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
             # unrolling the outer loop first may be enough
             owner = other.owner
-        return LoopIndex(owner, found)
+        return LoopIndex(owner, result)
 
     def _combine_with_gpu(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
         """Combine with a GPU value, with the result that each of the numbers would give."""
@@ -159,97 +127,30 @@ class LoopIndex(PythonNumber):
             self.unroll()
         kind = value.var_type
         scalar = dt.component_type(kind)
-        if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_ or symbol not in _OPERATE:
+        if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_:
             self.unroll()
         whole, integers = self.span.whole, dt.is_integer_dtype(scalar)
-        if integers and not whole and symbol in COMPARISONS:
+        if integers and not whole and symbol in comparison.COMPARISONS:
             self.unroll()
         if symbol in ("//", "%") and not reflected:
             # k // x
             pass
-        elif symbol == "//" and integers and dt.is_signed_dtype(scalar) and not _divides_as_python():
+        elif symbol == "//" and integers and dt.is_signed_dtype(scalar) and not divides_as_python():
             # whether the quotient truncates depends on the number
             self.unroll()
         adopted = scalar if dt.is_float_dtype(scalar) or (integers and whole) else dt.float32
-        rule = _OPERATE[symbol]
-        typed = LocalValue(self.as_expr(adopted))
-        result = rule(value, typed) if reflected else rule(typed, value)
+        typed = values.LocalValue(self.as_expr(adopted))
+        left, right = (value, typed) if reflected else (typed, value)
+        result = left._operate(symbol, right)
         with without_warnings():
             for number in self.extremes:
-                known = rule(value, number) if reflected else rule(number, value)
-                if not isinstance(known, ShaderVariable) or known.var_type is not result.var_type:
+                if value._operate(symbol, number, not reflected).var_type is not result.var_type:
                     self.unroll()
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Unroll for NumPy scalars, which do not combine like Python numbers."""
         self.unroll()
-
-    def __add__(self, other: object) -> Any:
-        return self._combine("+", other)
-
-    def __radd__(self, other: object) -> Any:
-        return self._combine("+", other, reflected=True)
-
-    def __sub__(self, other: object) -> Any:
-        return self._combine("-", other)
-
-    def __rsub__(self, other: object) -> Any:
-        return self._combine("-", other, reflected=True)
-
-    def __mul__(self, other: object) -> Any:
-        return self._combine("*", other)
-
-    def __rmul__(self, other: object) -> Any:
-        return self._combine("*", other, reflected=True)
-
-    def __truediv__(self, other: object) -> Any:
-        return self._combine("/", other)
-
-    def __rtruediv__(self, other: object) -> Any:
-        return self._combine("/", other, reflected=True)
-
-    def __floordiv__(self, other: object) -> Any:
-        return self._combine("//", other)
-
-    def __rfloordiv__(self, other: object) -> Any:
-        return self._combine("//", other, reflected=True)
-
-    def __mod__(self, other: object) -> Any:
-        return self._combine("%", other)
-
-    def __rmod__(self, other: object) -> Any:
-        return self._combine("%", other, reflected=True)
-
-    def __lshift__(self, other: object) -> Any:
-        return self._combine("<<", other)
-
-    def __rlshift__(self, other: object) -> Any:
-        return self._combine("<<", other, reflected=True)
-
-    def __rshift__(self, other: object) -> Any:
-        return self._combine(">>", other)
-
-    def __rrshift__(self, other: object) -> Any:
-        return self._combine(">>", other, reflected=True)
-
-    def __and__(self, other: object) -> Any:
-        return self._combine("&", other)
-
-    def __rand__(self, other: object) -> Any:
-        return self._combine("&", other, reflected=True)
-
-    def __or__(self, other: object) -> Any:
-        return self._combine("|", other)
-
-    def __ror__(self, other: object) -> Any:
-        return self._combine("|", other, reflected=True)
-
-    def __xor__(self, other: object) -> Any:
-        return self._combine("^", other)
-
-    def __rxor__(self, other: object) -> Any:
-        return self._combine("^", other, reflected=True)
 
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other
@@ -262,20 +163,14 @@ class LoopIndex(PythonNumber):
             result = self * result
         return result
 
-    def __rpow__(self, other: object) -> Any:  # type: ignore[override]
-        self.unroll()
-
     def __neg__(self) -> Any:
         if not self.span.whole:
             # 0.0 would lose its sign
             self.unroll()
-        return self._combine("-", 0, reflected=True)
-
-    def __pos__(self) -> Any:
-        return self
+        return self._operate("-", 0, reflected=True)
 
     def __invert__(self) -> Any:
-        return self._combine("-", -1, reflected=True)
+        return self._operate("-", -1, reflected=True)
 
     def __abs__(self) -> Any:
         if self.span.low >= 0:
@@ -285,76 +180,40 @@ class LoopIndex(PythonNumber):
         if not self.span.whole:
             self.unroll()
         most = max(-self.span.low, self.span.high)
-        return LoopIndex(self.owner, Span(make_fraction(0), most, 0, True, ex.absolute(self.span.expr)))
+        return LoopIndex(self.owner, comparison.make_whole_span(0, most, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
         return self if self.span.whole and digits is None else self.unroll()
 
-    def __lt__(self, other: object) -> Any:
-        return self._combine("<", other)
-
-    def __le__(self, other: object) -> Any:
-        return self._combine("<=", other)
-
-    def __gt__(self, other: object) -> Any:
-        return self._combine(">", other)
-
-    def __ge__(self, other: object) -> Any:
-        return self._combine(">=", other)
-
-    def __eq__(self, other: object) -> Any:
-        return self._combine("==", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._combine("!=", other)
-
     def __bool__(self) -> bool:
         return True if self.span.low > 0 or self.span.high < 0 else self.unroll()
 
-    def __hash__(self) -> int:
-        self.unroll()
-
-    def __index__(self) -> int:
-        self.unroll()
-
-    def __int__(self) -> int:
-        self.unroll()
-
-    def __float__(self) -> float:
-        self.unroll()
-
-    def __complex__(self) -> complex:
-        self.unroll()
-
-    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
-    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
-    __ilshift__, __irshift__, __iand__, __ior__, __ixor__ = __lshift__, __rshift__, __and__, __or__, __xor__
+    __hash__ = __index__ = __int__ = __float__ = __complex__ = unroll
+    __ipow__ = __pow__
 
 
 def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
     """Make the index of a GPU loop whose int32 counter takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
-    return LoopIndex(owner, Span(make_fraction(ends[0]), make_fraction(ends[1]), 0, True, counter))
+    return LoopIndex(owner, comparison.make_whole_span(ends[0], ends[1], counter))
 
 
-def _divides_as_python() -> bool:
-    return bool(current().flags & ShaderFlags.PYTHON_DIVISION)
-
-
-def _span_of(value: object) -> Span | None:
+def _span_of(value: object) -> comparison.Span | None:
     """Return the span of a Python number, or None for anything else."""
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
-        number = make_fraction(int(value))  # type: ignore[call-overload]
+        number = int(value)  # type: ignore[call-overload]
         return (
-            Span(number, number, 0, True, ex.literal(int(number), dt.int32))
+            comparison.make_whole_span(number, number, ex.literal(number, dt.int32))
             if abs(number) < 1 << 31
             else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
-        number = make_fraction(value)
-        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, dt.float32))
+        number = comparison.make_fraction(value)
+        return comparison.Span(
+            number, number, number.denominator.bit_length() - 1, False, ex.literal(value, dt.float32)
+        )
     return None
 
 
@@ -424,7 +283,7 @@ class _RangeLoop(Loop):
     def _is_carried(self, key: int, variable: Any, value: Any) -> bool:
         return key in self._kinds
 
-    def carry(self, state: State, kinds: dict[int, Kind]) -> None:
+    def carry(self, state: State, kinds: dict[int, values.Kind]) -> None:
         """Put variables in registers of the given types."""
         self._state, self._kinds = state, dict(kinds)
         self.declare_registers(state)
@@ -433,12 +292,12 @@ class _RangeLoop(Loop):
     def starts(self) -> dict[int, tuple[object, Any]]:
         """The initial values of the registers, and their types."""
         assert self._state is not None
-        found: dict[int, tuple[object, Any]] = {}
+        starts: dict[int, tuple[object, Any]] = {}
         for key, carried in self._carried.items():
-            parts = iterate_leaves(self._state.values[key], carried.kind)
+            parts = values.iterate_leaves(self._state.values[key], carried.kind)
             for place, (part, _) in zip(carried.registers, parts, strict=True):
-                found[id(place.value)] = (part, place.dtype)
-        return found
+                starts[id(place.value)] = (part, place.dtype)
+        return starts
 
 
 class _Attempt:
@@ -526,36 +385,40 @@ class _Attempt:
         }
         return _Trace(registers, tuple(recorder.innermost), changed)
 
-    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, values.Kind] | None:
         """Return types of the carried variables, or None if the loop changes Python numbers or objects."""
-        kinds: dict[int, Kind] = {}
+        kinds: dict[int, values.Kind] = {}
         for key, value in trace.changed.items():
             variable = state.variables[key]
             if value is self._index or not self._loop.is_live(variable):
                 continue
-            kind = kind_of(value)
-            if state.values[key] is UNBOUND or kind is None:
+            kind = values.kind_of(value)
+            if state.values[key] is values.UNBOUND or kind is None:
                 return None
-            if not builtins.all(isinstance(leaf, Typed) for leaf in flatten_kind(kind)):
+            if not builtins.all(isinstance(leaf, values.Typed) for leaf in values.flatten_kind(kind)):
                 return None
             kinds[key] = kind
         return kinds
 
-    def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+    def _is_same_round(
+        self, state: State, kinds: dict[int, values.Kind], first: _Trace, second: _Trace
+    ) -> bool:
         """Whether a round with registers records the same as the first round."""
         if self._find_kinds(state, second) != kinds:
             return False
         if len(first.registers) != len(second.registers):
             return False
         pairs = zip(first.registers, second.registers, strict=True)
-        comparison = Comparison(self._loop.starts, pairs)
-        if not comparison.are_blocks_equal(first.statements, second.statements):
+        equality = comparison.Comparison(self._loop.starts, pairs)
+        if not equality.are_blocks_equal(first.statements, second.statements):
             return False
         for key, kind in kinds.items():
-            ends = (iterate_leaves(trace.changed[key], kind) for trace in (first, second))
+            ends = (values.iterate_leaves(trace.changed[key], kind) for trace in (first, second))
             for (one, leaf), (other, _) in zip(*ends, strict=True):
-                assert isinstance(leaf, Typed)
-                if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                assert isinstance(leaf, values.Typed)
+                if not equality.are_expressions_equal(
+                    values.as_expr(one, leaf.dtype), values.as_expr(other, leaf.dtype)
+                ):
                     return False
         return True
 
@@ -589,19 +452,19 @@ def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
 
 def _note_random_states(state: State) -> Callable[[], None]:
     """Note the states of random generators; returns a function that restores them."""
-    values = [read(variable.cell) for variable in state.variables.values()]
+    candidates = [read(variable.cell) for variable in state.variables.values()]
     scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
-    values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
+    candidates += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
     kinds: list[type] = []
     # both modules are slow to import; each has a global generator behind its functions
     if "random" in sys.modules:
         kinds.append(sys.modules["random"].Random)
-        values.append(sys.modules["random"]._inst)
+        candidates.append(sys.modules["random"]._inst)
     if "numpy.random" in sys.modules:
         kinds += [np.random.Generator, np.random.RandomState]
-        values.append(np.random.mtrand._rand)
-    found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
-    return _join_calls([_note_random_state(generator) for generator in found.values()])
+        candidates.append(np.random.mtrand._rand)
+    generators = {id(value): value for value in candidates if isinstance(value, tuple(kinds))}
+    return _join_calls([_note_random_state(generator) for generator in generators.values()])
 
 
 def _note_random_state(generator: Any) -> Callable[[], None]:

@@ -91,20 +91,20 @@ def rewrite_plain_function(function: types.FunctionType) -> Any:
     calls = _find_straight_calls(code)
     if calls is not None and not any(_may_call_user_code(function, names) for names in calls):
         return function
-    found = _find_code(function)
-    if found.source is None:
-        _explain(active, code, found.reason)
+    known = _find_code(function)
+    if known.source is None:
+        _explain(active, code, known.reason)
         return function
-    if not found.control_flow and not any(_may_call_user_code(function, names) for names in found.calls):
+    if not known.control_flow and not any(_may_call_user_code(function, names) for names in known.calls):
         return function
     with _lock:
-        if not found.tried:
-            found.rewritten, found.reason = _rewrite_code(code, found.source)
-            found.tried = True
-    if found.rewritten is None:
-        _explain(active, code, found.reason)
+        if not known.tried:
+            known.rewritten, known.reason = _rewrite_code(code, known.source)
+            known.tried = True
+    if known.rewritten is None:
+        _explain(active, code, known.reason)
         return function
-    return _replace_code(function, found.rewritten)
+    return _replace_code(function, known.rewritten)
 
 
 def _explain(active: tracer.Tracer | None, code: types.CodeType, reason: str) -> None:
@@ -135,14 +135,14 @@ def _find_code(function: types.FunctionType) -> _Code:
     code = function.__code__
     # two files may hold equal code
     key = (code.co_filename, code)
-    found = _codes.get(key)
-    if found is None:
-        found = _inspect_code(code, function.__globals__)
+    known = _codes.get(key)
+    if known is None:
+        known = _inspect_code(code, function.__globals__)
         # what is not found may be there later: a reload brings equal code with its source
-        if found.source is not None or not found.missing:
-            found = _codes.setdefault(key, found)
+        if known.source is not None or not known.missing:
+            known = _codes.setdefault(key, known)
             _limit_size(_codes)
-    return found
+    return known
 
 
 def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
@@ -257,8 +257,8 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
 
 
 def _builtins(function: types.FunctionType) -> Any:
-    found = function.__globals__.get("__builtins__", __builtins__)
-    return types.SimpleNamespace(**found) if isinstance(found, dict) else found
+    members = function.__globals__.get("__builtins__", __builtins__)
+    return types.SimpleNamespace(**members) if isinstance(members, dict) else members
 
 
 def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:

@@ -6,7 +6,7 @@ import linecache
 import opcode
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -16,9 +16,7 @@ from vkdispatch.base.errors import describe_place
 from vkdispatch.base.record import record
 from vkdispatch.control_flow.names import copy_position, list_children, make_function
 
-# ---- What bytecode tells ---------------------------------------------------------------------------------
-#
-# Functions that have nothing to rewrite except calls, and the variables that are read.
+# ---- What bytecode tells: whether a function has only calls to rewrite, and which variables it reads -----
 #
 # Most kernels are of this kind, and reading their source would take longer than the rest of the trace.
 
@@ -62,9 +60,9 @@ _PART: Call = ("", "[]")
 # Instructions that assign to a part of something, and where that lies on the stack.
 _STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
 # What reads and assigns variables, and what reads an attribute of the value before.
-_EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
+_CACHE, _EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
     opcode.opmap[name]
-    for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF", "IMPORT_NAME")
+    for name in ("CACHE", "EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF", "IMPORT_NAME")
 )
 _ATTRIBUTES, _FREE = (
     frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
@@ -92,22 +90,28 @@ def find_calls(code: types.CodeType) -> frozenset[Call] | None:
         return None
 
 
+def _decode(units: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the number and the argument of each instruction, without caches."""
+    extended = 0
+    for op, low in zip(units[::2], units[1::2], strict=True):
+        if op == _CACHE:
+            continue
+        argument, extended = extended | low, 0
+        if op == _EXTENDED:
+            extended = argument << 8
+        else:
+            yield op, argument
+
+
 def _find_calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
-    found: set[Call] = set()
+    calls: set[Call] = set()
     # the names that led to each value, if any did
     stack: list[Call] = []
-    extended = 0
     # local variables that may hold a vector: what functions return is a register or an array
     held: set[str] = set()
     before, in_place = "", False
-    for op, low in zip(units[::2], units[1::2], strict=True):
+    for op, argument in _decode(units):
         name = _NAMES[op]
-        if name == "CACHE":
-            continue
-        argument, extended = extended | low, 0
-        if name == "EXTENDED_ARG":
-            extended = argument << 8
-            continue
         if in_place and name != "SWAP":
             # x += y
             return None
@@ -150,11 +154,11 @@ def _find_calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
         else:
             taken = argument + (2 if name == "CALL" else 3)
             first, second = stack[-taken], stack[1 - taken]
-            found.add(second if first is _NULL else first)
+            calls.add(second if first is _NULL else first)
             del stack[-taken:]
             stack.append(())
         before = name
-    return frozenset(found)
+    return frozenset(calls)
 
 
 def _is_held(owner: Call, held: set[str], *, attribute: bool) -> bool:
@@ -168,9 +172,9 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
     """Return the local variables that an instruction reads and assigns."""
     if "_FAST" not in name or name == "COPY_FREE_VARS":
         return [], []
-    own = code.co_varnames
+    names = code.co_varnames
     words = name.removesuffix("_CHECK").replace("_BORROW", "").split("_FAST")
-    variables = [own[argument]] if len(words) == 2 else [own[argument >> 4], own[argument & 15]]
+    variables = [names[argument]] if len(words) == 2 else [names[argument >> 4], names[argument & 15]]
     kinds = [word.strip("_") for word in words[:-1]]
     pairs = list(zip(kinds, variables, strict=True))
     return [v for kind, v in pairs if kind == "LOAD"], [v for kind, v in pairs if kind == "STORE"]
@@ -178,8 +182,8 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
 
 def _cell_names(code: types.CodeType) -> Call:
     """Names of local variables, of those shared with inner functions, and of those of outer ones."""
-    own = code.co_varnames
-    return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
+    local_names = code.co_varnames
+    return (*local_names, *(name for name in code.co_cellvars if name not in local_names), *code.co_freevars)
 
 
 @record
@@ -218,15 +222,7 @@ def find_reads(code: types.CodeType) -> Reads:
         names.update(inner.co_names)
         cells = _cell_names(inner)
         chain: tuple[str, ...] = ()
-        extended = 0
-        units = inner.co_code
-        for op, low in zip(units[::2], units[1::2], strict=True):
-            if not op:  # CACHE
-                continue
-            argument, extended = extended | low, 0
-            if op == _EXTENDED:
-                extended = argument << 8
-                continue
+        for op, argument in _decode(inner.co_code):
             if op in _ATTRIBUTES:
                 if chain:
                     chain += (inner.co_names[argument >> 1 if _FLAGGED else argument],)
@@ -329,13 +325,10 @@ def _strip_arguments(args: ast.arguments) -> ast.arguments:
 
 def _find_inner_code(code: types.CodeType) -> types.CodeType | None:
     """Return the one function inside the factory."""
-    pending = [code]
-    while pending:
-        code = pending.pop()
-        inner = [value for value in code.co_consts if isinstance(value, types.CodeType)]
-        if code.co_name == "_vd_factory":
+    for factory in _list_codes(code):
+        if factory.co_name == "_vd_factory":
+            inner = [value for value in factory.co_consts if isinstance(value, types.CodeType)]
             return inner[-1] if inner else None
-        pending.extend(inner)
     return None
 
 
@@ -395,13 +388,11 @@ def _compile_statements(text: str) -> dict[tuple[int, str], list[types.CodeType]
     return _group_codes([compile(part, "<source>", "exec", dont_inherit=True) for part in parts])
 
 
-def _group_codes(pending: list[types.CodeType]) -> dict[tuple[int, str], list[types.CodeType]]:
+def _group_codes(outer: list[types.CodeType]) -> dict[tuple[int, str], list[types.CodeType]]:
     """Return code objects and those inside of them by first line and name."""
     codes: dict[tuple[int, str], list[types.CodeType]] = {}
-    while pending:
-        code = pending.pop()
+    for code in (inner for module in outer for inner in _list_codes(module)):
         codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
-        pending.extend(value for value in code.co_consts if isinstance(value, types.CodeType))
     return codes
 
 
@@ -411,13 +402,13 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
     `module` are the variables of its module, whose loader reads files in archives.
     """
     lines = linecache.getlines(code.co_filename, module)
-    found = _find_in_lines(code, lines, module or {})
-    if found is None:
+    source = _find_in_lines(code, lines, module or {})
+    if source is None:
         # after a reload, linecache still has the lines of the file before
         linecache.checkcache(code.co_filename)
         renewed = linecache.getlines(code.co_filename, module)
-        found = _find_in_lines(code, renewed, module or {}) if renewed != lines else None
-    return found
+        source = _find_in_lines(code, renewed, module or {}) if renewed != lines else None
+    return source
 
 
 def explain_missing(code: types.CodeType, module: dict[str, Any] | None = None) -> str:
@@ -439,9 +430,9 @@ def explain_missing(code: types.CodeType, module: dict[str, Any] | None = None) 
 def _find_in_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
     if not lines:
         return None
-    found_alone = _find_by_lines(code, lines, module)
-    if found_alone is not None:
-        return found_alone
+    alone = _find_by_lines(code, lines, module)
+    if alone is not None:
+        return alone
     text = "".join(lines)
     file = _parse_file(text)
     if file is None:
@@ -454,13 +445,13 @@ def _find_in_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
             alike = _compile_statements(text).get(place, [])
             if not any(_is_same_code(other, code) for other in alike):
                 return None
-    found = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
-    if len(found) > 1:
+    sources = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
+    if len(sources) > 1:
         # several lambdas of one line: those of equal code mean the same, and the columns tell which it is
-        same = [source for source in found if _compiles_to(source, code, module)]
-        fitting = _choose_by_columns(same or found, code)
+        same = [source for source in sources if _compiles_to(source, code, module)]
+        fitting = _choose_by_columns(same or sources, code)
         return fitting or (same[0] if same else None)
-    return found[0] if found else None
+    return sources[0] if sources else None
 
 
 def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
@@ -506,7 +497,7 @@ def _compiles_to(source: Source, code: types.CodeType, module: dict[str, Any]) -
 def _list_codes(code: types.CodeType) -> list[types.CodeType]:
     """Return a code object and those of the functions inside."""
     inner = [_list_codes(value) for value in code.co_consts if isinstance(value, types.CodeType)]
-    return [code, *(each for group in inner for each in group)]
+    return [code, *(nested for codes in inner for nested in codes)]
 
 
 def _is_imported(name: str, module: dict[str, Any]) -> bool:
@@ -543,8 +534,8 @@ def _summarize(code: types.CodeType) -> tuple[Any, ...]:
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _REST_FLAGS
     # the body of a class has its qualified name, which is another one where a function is compiled by itself
-    own = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
-    constants = [_summarize_constant(each) for each in code.co_consts if own is None or each != own]
+    name = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
+    constants = [_summarize_constant(value) for value in code.co_consts if name is None or value != name]
     return code.co_code, code.co_exceptiontable, names, counts, *constants
 
 
@@ -556,9 +547,7 @@ def _summarize_constant(value: object) -> Any:
 
 
 def _has_pytest_names(code: types.CodeType) -> bool:
-    return any(local.startswith("@py_") for local in code.co_varnames) or any(
-        isinstance(value, types.CodeType) and _has_pytest_names(value) for value in code.co_consts
-    )
+    return any(local.startswith("@py_") for inner in _list_codes(code) for local in inner.co_varnames)
 
 
 def _arguments(args: ast.arguments) -> list[str]:

@@ -30,38 +30,22 @@ def convert_match(node: ast.Match, subject: str) -> ast.If | None:
 
     `subject` names the variable that will hold what is matched.
     """
-    branches: list[tuple[ast.expr | None, list[ast.stmt]]] = []
-    for case in node.cases:
-        found = _convert_case(case, subject)
-        if found is None:
+    chain: list[ast.stmt] = []
+    for case in reversed(node.cases):
+        conversion = _convert_case(case, subject)
+        if conversion is None:
             return None
-        test, prologue = found
-        branches.append((test, [*prologue, *case.body]))
-    orelse: list[ast.stmt] = []
-    for test, body in reversed(branches):
+        test, prologue = conversion
+        body = [*prologue, *case.body]
         if test is None:
-            orelse = body
+            chain = body
             continue
-        orelse = [ast.If(test, body, orelse)]
-    chain = orelse[0] if len(orelse) == 1 else None
-    if not isinstance(chain, ast.If):
+        for new in (test, *body):
+            copy_position(new, case.pattern)
+        chain = [ast.copy_location(ast.If(test, body, chain), case.pattern)]
+    if len(chain) != 1 or not isinstance(chain[0], ast.If):
         return None
-    for case, inner in zip(node.cases, _list_branches(chain), strict=False):
-        copy_position(inner.test, case.pattern)
-        for statement in inner.body:
-            copy_position(statement, case.pattern)
-        ast.copy_location(inner, case.pattern)
-    return ast.fix_missing_locations(chain)
-
-
-def _list_branches(node: ast.If) -> list[ast.If]:
-    found = [node]
-    while (
-        len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not hasattr(node.orelse[0], "lineno")
-    ):
-        node = node.orelse[0]
-        found.append(node)
-    return found
+    return ast.fix_missing_locations(chain[0])
 
 
 def _convert_case(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:
@@ -127,12 +111,12 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
     cells = make_function("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
     sets = (names.free, names.rebound, names.aliases, names.parts, names.globals)
     mentioned = tuple(sorted(names.mentioned - names.enclosing - names.free - names.globals))
-    lists = (tuple(sorted(each)) for each in sets)
+    lists = (tuple(sorted(group)) for group in sets)
     facts = (node.name, names.early, tuple(names.parameters), *lists, mentioned)
-    frame = call(load("_vd_rt"), "enter", load("_vd_cells"), constant(facts))
+    frame = call("_vd_rt", "enter", load("_vd_cells"), constant(facts))
     prologue += [cells, ast.Assign([store("_vd_f")], frame)]
     block = _Statements(names).make_block("_vd_body", node.body, node)
-    ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
+    ending = ast.Return(call("_vd_f", "run", load("_vd_body")))
     statements = [*prologue, block, ending]
     for statement in statements:
         copy_position(statement, node)
@@ -186,6 +170,14 @@ class _Statements(AssignmentRewriter):
         inner = _Statements(self.names).rewrite_block(statements)
         return copy_position(make_function(name, [*self.names.list_declarations(statements), *inner]), at)
 
+    def define_block(self, body: Sequence[ast.stmt]) -> ast.expr:
+        """Define the nested function of a block; returns its name, or None for no statements."""
+        if not body:
+            return constant(None)
+        block = self.make_block(self.names.new_name(), body, body[0])
+        self.out.append(block)
+        return load(block.name)
+
     def rewrite_statement(self, node: ast.stmt) -> None:
         method = getattr(self, f"on_{type(node).__name__}", None)
         if method is not None:
@@ -201,7 +193,7 @@ class _Statements(AssignmentRewriter):
             if entry == "loop" and method != "return_":
                 break
             guarded |= entry == "guard"
-        value = call(load("_vd_f"), method, constant(guarded), *values)
+        value = call("_vd_f", method, constant(guarded), *values)
         self.out.append(copy_position(ast.Return(value), at))
 
     @contextmanager
@@ -238,35 +230,19 @@ class _Statements(AssignmentRewriter):
             self.rewrite_long_chain(node, branches, last)
             return
         test = self.rewrite_test(node.test)
-        names: list[ast.expr] = []
-        for body in (node.body, node.orelse):
-            if not body:
-                names.append(constant(None))
-                continue
-            block = self.make_block(function.new_name(), body, body[0])
-            self.out.append(block)
-            names.append(load(block.name))
+        blocks = [self.define_block(body) for body in (node.body, node.orelse)]
         after = _make_tuple(function.liveness.after[node])
-        self.call_construct(call(load("_vd_f"), "if_", test, *names, after), node.test)
+        self.call_construct(call("_vd_f", "if_", test, *blocks, after), node.test)
 
     def rewrite_long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
         """Rewrite many branches without nesting, which would be too deep for Python."""
-        function = self.names
         pairs: list[ast.expr] = []
         for branch in branches:
             test = self.define_test(branch.test)
-            body = self.make_block(function.new_name(), branch.body, branch.body[0])
-            self.out.append(body)
-            pairs.append(ast.Tuple([load(test), load(body.name)], ast.Load()))
-        orelse: ast.expr = constant(None)
-        if last:
-            block = self.make_block(function.new_name(), last, last[0])
-            self.out.append(block)
-            orelse = load(block.name)
-        after = _make_tuple(function.liveness.after[node])
-        self.call_construct(
-            call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test
-        )
+            pairs.append(ast.Tuple([load(test), self.define_block(branch.body)], ast.Load()))
+        orelse = self.define_block(last)
+        after = _make_tuple(self.names.liveness.after[node])
+        self.call_construct(call("_vd_f", "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
 
     def define_test(self, test: ast.expr) -> str:
         """Define a function that evaluates a condition; returns its name."""
@@ -282,22 +258,11 @@ class _Statements(AssignmentRewriter):
         return function.name
 
     def on_While(self, node: ast.While) -> None:  # noqa: N802
-        function = self.names
-        test = self.define_test(node.test)
+        test = load(self.define_test(node.test))
         with self.open_entries("loop"):
-            body = self.make_block(function.new_name(), node.body, node.body[0])
-        self.out.append(body)
-        assigned = list_bound_names([node.test, *node.body])
-        self.call_construct(
-            call(
-                load("_vd_f"),
-                "while_",
-                load(test),
-                load(body.name),
-                *self.make_loop_arguments(node, assigned),
-            ),
-            node.test,
-        )
+            body = self.define_block(node.body)
+        facts = self.make_loop_arguments(node, list_bound_names([node.test, *node.body]))
+        self.call_construct(call("_vd_f", "while_", test, body, *facts), node.test)
 
     def on_For(self, node: ast.For) -> None:  # noqa: N802
         function = self.names
@@ -312,23 +277,17 @@ class _Statements(AssignmentRewriter):
         target = node.target.id if isinstance(node.target, ast.Name) else None
         assigned = list_bound_names([node.target, *node.body])
         facts = self.make_loop_arguments(node, assigned)
-        self.call_construct(
-            call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter
-        )
+        self.call_construct(call("_vd_f", "for_", items, load(name), constant(target), *facts), node.iter)
 
     def make_loop_arguments(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
         """Return the else block of a loop and its `LoopNames`, the last arguments of `while_` and `for_`."""
         function = self.names
-        orelse: ast.expr = constant(None)
-        if node.orelse:
-            block = self.make_block(function.new_name(), node.orelse, node.orelse[0])
-            self.out.append(block)
-            orelse = load(block.name)
+        orelse = self.define_block(node.orelse)
         jumps = any(
             isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in iterate_own_nodes(node.body)
         )
         names = (assigned, function.liveness.head[node], function.liveness.after[node])
-        return [orelse, constant((*(tuple(sorted(each)) for each in names), jumps))]
+        return [orelse, constant((*(tuple(sorted(group)) for group in names), jumps))]
 
     def on_Match(self, node: ast.Match) -> None:  # noqa: N802
         name = self.names.new_name()
@@ -353,7 +312,7 @@ class _Statements(AssignmentRewriter):
         ]
         what = constant("a match by other patterns than values, | and _")
         subject = copy_position(
-            call(load("_vd_rt"), "require_known", self.rewrite_expr(node.subject), what), node.subject
+            call("_vd_rt", "require_known", self.rewrite_expr(node.subject), what), node.subject
         )
         self.out.append(ast.copy_location(ast.Match(subject, cases), node))
 
@@ -361,7 +320,7 @@ class _Statements(AssignmentRewriter):
         test = load(self.define_test(node.test))
         arguments = ast.arguments([], [], None, [], [], None, [])
         message = constant(None) if node.msg is None else ast.Lambda(arguments, self.rewrite_expr(node.msg))
-        holds = call(load("_vd_rt"), "check_assert", test, copy_position(message, node))
+        holds = call("_vd_rt", "check_assert", test, copy_position(message, node))
         again = None if node.msg is None else self.rewrite_expr(copy.deepcopy(node.msg))
         self.out.append(ast.copy_location(ast.Assert(copy_position(holds, node.test), again), node))
 
@@ -385,8 +344,8 @@ class _Statements(AssignmentRewriter):
             body = self.rewrite_block(node.body)
             caught = find_computing_error(node)
             if caught:
-                begin = call(load("_vd_rt"), "begin_try", constant(node.lineno))
-                end = call(load("_vd_rt"), "end_try", constant(node.lineno), constant(caught))
+                begin = call("_vd_rt", "begin_try", constant(node.lineno))
+                end = call("_vd_rt", "end_try", constant(node.lineno), constant(caught))
                 body = [
                     copy_position(ast.Expr(begin), node),
                     *body,

@@ -16,9 +16,7 @@ from vkdispatch.compiler.ir.location import Loc, here, is_foreign, located
 from vkdispatch.control_flow.values import LocalValue, Unbound, is_gpu, is_local, is_steady, members_of
 from vkdispatch.control_flow.variables import LocalScope, State, capture, list_variables, read, write
 
-# ---- Signals that blocks of rewritten functions return when a jump leaves them ---------------------------
-#
-# And  open constructs.
+# ---- Signals that blocks of rewritten functions return when a jump leaves them, and open constructs ------
 
 
 class Signal:
@@ -52,12 +50,12 @@ class Returned:
 class Entry:
     """An open construct: the function, a GPU branch, an unrolled loop or a GPU loop.
 
-    `depth` is the nesting depth of the recorder inside of it.
+    `depth` is the nesting depth of the recorder inside of it, `loop` the `loop_state.Loop`, if it is one.
     """
 
     kind: Literal["function", "branch", "loop", "gpu loop"]
     depth: int
-    loop: object | None = None
+    loop: Any = None
 
 
 class Running(Protocol):
@@ -136,7 +134,7 @@ class Tracer:
     element_copies: set[int] = field(factory=set)
     attempts: list[object] = field(factory=list)
     failures: dict[CodeType, int] = field(factory=dict)
-    unrolled: list[object] = field(factory=list)
+    unrolled: list[Any] = field(factory=list)
     tries: dict[int, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
@@ -221,9 +219,9 @@ class Tracer:
         if not self.gpu and self.waiting is not None:
             raise Retry(self.waiting)
         self.gpu = self.reached = True
-        own = self.frames[-1].scope if self.frames else None
+        innermost = self.frames[-1].scope if self.frames else None
         for variable in list_variables(self.scopes).values():
-            if variable.scope is own and live is not None and variable.name not in live:
+            if variable.scope is innermost and live is not None and variable.name not in live:
                 continue
             value = read(variable.cell)
             if type(value) in _STEADY:
@@ -385,8 +383,8 @@ def find_tracer() -> Tracer | None:
 
 def require_tracer() -> Tracer:
     """Return the trace of the kernel that this thread traces. Raises RuntimeError outside tracing."""
-    found = find_tracer()
-    if found is None:
+    active = find_tracer()
+    if active is None:
         current()
-    assert found is not None
-    return found
+    assert active is not None
+    return active

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import is_
 from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
@@ -149,7 +149,7 @@ Kind = Weak | Typed | Group
 
 
 class Mismatch(Exception):
-    """Two values have no common type."""
+    """Two values have no common type, or a value has none that registers hold."""
 
 
 def kind_of(value: object) -> Kind | None:
@@ -159,11 +159,7 @@ def kind_of(value: object) -> Kind | None:
         return Weak(greatest, least)
     if isinstance(value, ShaderVariable):
         return None if isinstance(value, BoundVariable) else Typed(value._value().dtype)
-    if isinstance(value, np.bool_):
-        return Weak(bool(value))
-    if isinstance(value, np.integer):
-        return Weak(int(value))
-    if isinstance(value, (np.floating, np.complexfloating)):
+    if isinstance(value, (np.bool_, np.number)):
         return Weak(value.item())
     if isinstance(value, (bool, int, float, complex)):
         return Weak(value)
@@ -201,10 +197,10 @@ def dtype_of(kind: Weak | Typed) -> dt.DType:
     if isinstance(value, bool):
         return dt.bool_
     if isinstance(value, int):
-        found = common_type((value,), _INTEGERS)
-        if found is None:
+        dtype = common_type((value,), _INTEGERS)
+        if dtype is None:
             raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
-        return found
+        return dtype
     return dt.complex64 if isinstance(value, complex) else dt.float32
 
 
@@ -212,9 +208,9 @@ def join(first: Kind, second: Kind) -> Kind:
     """Return the common type of two values. Raises Mismatch if there is none."""
     if isinstance(first, Group) or isinstance(second, Group):
         if not isinstance(first, Group) or not isinstance(second, Group):
-            raise Mismatch("a tuple and a single value")
+            raise Mismatch("a tuple and a single value have no common type")
         if len(first.parts) != len(second.parts):
-            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
+            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values have no common type")
         return Group(tuple(map(join, first.parts, second.parts)), first.maker)
     if isinstance(first, Typed) and isinstance(second, Typed):
         return Typed(_promote(first.dtype, second.dtype))
@@ -225,7 +221,9 @@ def join(first: Kind, second: Kind) -> Kind:
     assert isinstance(weak, Weak)
     kind = _adopt_number(weak.value, typed.dtype)
     if weak.least is not None and _adopt_number(weak.least, typed.dtype) is not kind:
-        raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
+        raise Mismatch(
+            f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value} have no common type"
+        )
     return Typed(kind)
 
 
@@ -238,15 +236,15 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
             return first if isinstance(a, wide) else second
     assert isinstance(a, int)
     assert isinstance(b, int)
-    found = common_type((a, b), _INTEGERS)
-    if found is None:
-        raise Mismatch(f"the numbers {a} and {b}")
+    common = common_type((a, b), _INTEGERS)
+    if common is None:
+        raise Mismatch(f"the numbers {a} and {b} have no common type")
     for kind in (first, second):
-        if dtype_of(kind) is found:
+        if dtype_of(kind) is common:
             # of two that need that type the larger one
             other = second if kind is first else first
-            return other if dtype_of(other) is found and abs(other.value) > abs(kind.value) else kind
-    return Typed(found)
+            return other if dtype_of(other) is common and abs(other.value) > abs(kind.value) else kind
+    return Typed(common)
 
 
 def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
@@ -256,7 +254,7 @@ def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
     if isinstance(value, complex):
         return _promote(kind, dt.complex64)
     if not (dt.is_scalar(kind) or dt.is_complex(kind)):
-        raise Mismatch(f"{kind.name} and the number {value!r}")
+        raise Mismatch(f"{kind.name} and the number {value!r} have no common type")
     if isinstance(value, int):
         if kind is dt.bool_:
             return dtype_of(Weak(value))
@@ -265,7 +263,9 @@ def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
         candidates = _INTEGERS[:2] if dtype_of(Weak(value)).item_size == 4 else _INTEGERS
         wide = common_type((value, *bounds(kind)), candidates)
         if wide is None:
-            raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
+            raise Mismatch(
+                f"{kind.name} and the number {value}, which does not fit in it, have no common type"
+            )
         return wide
     return kind if dt.is_float_dtype(kind) or dt.is_complex(kind) else _promote(kind, dt.float32)
 
@@ -275,12 +275,12 @@ def _promote(a: dt.DType, b: dt.DType) -> dt.DType:
         return a
     same_shape = (dt.is_scalar(a) or dt.is_complex(a)) and (dt.is_scalar(b) or dt.is_complex(b))
     if not same_shape and not (dt.is_vector(a) and dt.is_vector(b)):
-        raise Mismatch(f"{a.name} and {b.name}")
+        raise Mismatch(f"{a.name} and {b.name} have no common type")
     a, b = (dt.int32 if kind is dt.bool_ else kind for kind in (a, b))
     try:
         return ex.promote(a, b, "assignment")
     except VkDispatchError:
-        raise Mismatch(f"{a.name} and {b.name}") from None
+        raise Mismatch(f"{a.name} and {b.name} have no common type") from None
 
 
 def iterate_leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
@@ -322,37 +322,23 @@ def as_expr(value: Any, kind: dt.DType) -> Expr:
     return ex.cast(ex.literal(value, kind), kind) if dt.is_scalar(kind) else ex.construct(kind, (value,))
 
 
-def make_zero(kind: dt.DType) -> Expr:
-    """Return the initial value of a register that is assigned before it is read."""
-    return ex.literal(False, dt.bool_) if kind is dt.bool_ else ex.construct(kind, ())
-
-
-def are_same(values: Sequence[object]) -> bool:
-    """Whether all values are the same object, or equal numbers or strings of one type."""
-    first = values[0]
-    for other in values[1:]:
-        if other is first:
-            continue
-        if isinstance(first, PythonNumber) or isinstance(other, PythonNumber):
-            if not isinstance(first, PythonNumber) or not isinstance(other, PythonNumber):
-                return False
-            if not first.is_same(other):
-                return False
-            continue
-        if isinstance(first, ShaderVariable) and isinstance(other, ShaderVariable):
-            if first.expr is other.expr:
-                continue
-            return False
-        if type(first) is not type(other):
-            return False
-        if isinstance(first, tuple) and isinstance(other, tuple):
-            if len(first) != len(other) or not all(are_same(pair) for pair in zip(first, other, strict=True)):
-                return False
-            continue
-        simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))
-        if not simple or not (first == other or (first != first and other != other)):
-            return False
-    return True
+def are_same(first: object, second: object) -> bool:
+    """Whether two values are the same object, or equal numbers or strings of one type."""
+    if first is second:
+        return True
+    if isinstance(first, PythonNumber) and isinstance(second, PythonNumber):
+        return first.is_same(second)
+    if isinstance(first, PythonNumber) or isinstance(second, PythonNumber):
+        return False
+    if isinstance(first, ShaderVariable) and isinstance(second, ShaderVariable):
+        return first.expr is second.expr
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(are_same, first, second))
+    if not isinstance(first, (bool, int, float, complex, str, bytes, np.generic)):
+        return False
+    return bool(first == second or (first != first and second != second))
 
 
 # ---- Contents of Python containers and objects: captured, compared and restored --------------------------
@@ -383,7 +369,7 @@ class GlobalVariable:
 
 
 def collect_containers(
-    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
+    label: str, value: Any, containers: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
 ) -> None:
     """Append to `found` the label, container and contents of a value and of what it contains.
 
@@ -397,10 +383,10 @@ def collect_containers(
     if not isinstance(value, tuple):
         seen.add(id(value))
         noun = type(value).__name__ if type(value).__module__ in ("builtins", "numpy") else "object"
-        found.append((f"the {noun} {label!r}", value, inner))
+        containers.append((f"the {noun} {label!r}", value, inner))
     if depth and not ATOMS.issuperset(map(type, inner)):
         for part in inner[:512]:
-            collect_containers(label, part, found, seen, depth - 1)
+            collect_containers(label, part, containers, seen, depth - 1)
 
 
 def list_contents(value: Any) -> list[Any] | None:
@@ -494,5 +480,5 @@ def is_unchanged(now: list[Any] | None, before: list[Any]) -> bool:
     if now is None or len(now) != len(before):
         return False
     return all(map(is_, now, before)) or all(
-        a is b or are_same((a, b)) for a, b in zip(now, before, strict=True)
+        a is b or are_same(a, b) for a, b in zip(now, before, strict=True)
     )

@@ -99,16 +99,16 @@ _NO_VARIABLES: dict[int, Variable] = {}
 
 def list_variables(scopes: list[LocalScope]) -> dict[int, Variable]:
     """Return all local variables of the running functions, by the identity of their cells."""
-    found = _NO_VARIABLES
+    outer = _NO_VARIABLES
     for scope in scopes:
         # the functions around a running one stay the same
         around, known = scope.merged
-        if around is not found:
+        if around is not outer:
             # those of the inner ones take precedence, and stand first
-            known = {**scope.variables, **found, **scope.variables} if found else {**scope.variables}
-            scope.merged = found, known
-        found = known
-    return {**found}
+            known = {**scope.variables, **outer, **scope.variables} if outer else {**scope.variables}
+            scope.merged = outer, known
+        outer = known
+    return {**outer}
 
 
 @record(eq=False, frozen=False)
@@ -168,12 +168,9 @@ class State:
                 self._seen.add(key)
                 part = GlobalVariable(scope.module, name)
                 self.containers.append((f"the global variable {name!r}", part, list_contents(part) or []))
-        for name in scope.mentioned:
-            value = scope.module.get(name)
-            if type(value) not in ATOMS:
-                collect_containers(name, value, self.containers, self._seen, DEEPEST)
-        for name, cell in scope.cells.items():
-            value = read(cell)
+        named = [(name, scope.module.get(name)) for name in scope.mentioned]
+        named += [(name, read(cell)) for name, cell in scope.cells.items()]
+        for name, value in named:
             if type(value) not in ATOMS:
                 collect_containers(name, value, self.containers, self._seen, DEEPEST)
 

@@ -5,15 +5,16 @@ blocks by hand.
 """
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.functions.elementwise import Value, gives_value
+from vkdispatch.codegen.functions.elementwise import Value, as_value
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import is_integer_scalar, mismatch
 from vkdispatch.codegen.trace.range_checks import check_start
 from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
@@ -84,11 +85,8 @@ class GpuRange:
         values = (self.start, self.stop, self.step)
         known = [int(value) for value in values if ex.is_integer_number(value)]
         types = [value._value().dtype for value in values if isinstance(value, ShaderVariable)]
-        unsigned = (
-            bool(types)
-            and builtins.all(kind.name.startswith("u") for kind in types)
-            and min(known, default=0) >= 0
-        )
+        unsigned = bool(types) and min(known, default=0) >= 0
+        unsigned = unsigned and builtins.all(kind.name.startswith("u") for kind in types)
         kind = dt.uint32 if unsigned else dt.int32
         if unsigned and isinstance(self.start, ShaderVariable):
             check_start(self.start._value())
@@ -108,24 +106,14 @@ class GpuRange:
         turned.is_reversed = not self.is_reversed
         return turned
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise located(
             UsageError,
             "a range of the GPU can only be looped over by a for statement of a kernel in plain Python; here "
             "Python wants its numbers while the kernel is traced",
         )
 
-    def __iter__(self) -> Iterator[Any]:
-        self._refuse()
-
-    def __len__(self) -> int:
-        self._refuse()
-
-    def __getitem__(self, index: Any) -> Any:
-        self._refuse()
-
-    def __contains__(self, value: object) -> bool:
-        self._refuse()
+    __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
 def find_ends(start: Expr, stop: Expr, step: Expr) -> Expr:
@@ -170,7 +158,7 @@ def check_counter(what: str, kind: dt.DType, start: int, stop: int, step: int) -
 def _check(name: str, bound: Any) -> None:
     if isinstance(bound, ShaderVariable):
         kind = bound._value().dtype
-        if not (dt.is_scalar(kind) and dt.is_integer_dtype(kind)):
+        if not is_integer_scalar(kind):
             raise located(ArgumentTypeError, f"range: {name} must be an integer, got {kind.name}")
         if kind.item_size == 8:
             raise located(
@@ -229,10 +217,7 @@ def _parse_truth(value: object, what: str) -> Expr:
         return ex.condition(value._value())
     if isinstance(value, (bool, np.bool_)):
         return ex.literal(bool(value), dt.bool_)
-    raise located(
-        ArgumentTypeError,
-        f"{what}: expected a GPU value or a bool as condition, got {value!r} ({type(value).__name__})",
-    )
+    raise mismatch(f"{what}: expected a GPU value or a bool as condition", value)
 
 
 def if_block(arg: Condition) -> _Block[None]:
@@ -305,14 +290,8 @@ def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Ex
     for label, value in (("start", start), ("stop", stop), ("step", step)):
         if isinstance(value, ShaderVariable):
             value = value._value()
-        whole = (
-            dt.is_scalar(value.dtype) and dt.is_integer_dtype(value.dtype)
-            if isinstance(value, Expr)
-            else ex.is_integer_number(value)
-        )
-        if not whole:
-            given = value.dtype.name if isinstance(value, Expr) else f"{value!r} ({type(value).__name__})"
-            raise located(ArgumentTypeError, f"{what}: {label} must be an integer, got {given}")
+        if not (is_integer_scalar(value.dtype) if isinstance(value, Expr) else ex.is_integer_number(value)):
+            raise mismatch(f"{what}: {label} must be an integer", value)
         values.append(value)
     if ex.is_number(values[2]) and values[2] == 0:
         raise located(ArgumentValueError, f"{what}: step must not be 0")
@@ -349,16 +328,8 @@ def switch_block(value: Any) -> _Block[None]:
     expr = value._value() if isinstance(value, ShaderVariable) else None
     if ex.is_integer_number(value):
         expr = ex.literal(value, dt.int32 if -(1 << 31) <= value < 1 << 31 else dt.uint32)
-    if (
-        expr is None
-        or not dt.is_scalar(expr.dtype)
-        or not dt.is_integer_dtype(expr.dtype)
-        or expr.dtype.item_size > 4
-    ):
-        given = f"{value!r} ({type(value).__name__})" if expr is None else expr.dtype.name
-        raise located(
-            ArgumentTypeError, f"switch_block: expected an integer scalar of at most 32 bits, got {given}"
-        )
+    if expr is None or not is_integer_scalar(expr.dtype) or expr.dtype.item_size > 4:
+        raise mismatch("switch_block: expected an integer scalar of at most 32 bits", value)
     chosen = ex.cast(expr, dt.int32 if dt.is_signed_dtype(expr.dtype) else dt.uint32)
     return _Block(lambda recorder: recorder.open_switch(chosen))
 
@@ -373,10 +344,8 @@ def case_block(*values: int) -> _Block[None]:
         raise located(ArgumentValueError, "case_block: pass at least one value")
     for value in values:
         if not ex.is_integer_number(value):
-            raise located(
-                ArgumentTypeError,
-                f"case_block: every value must be a Python int, got {value!r} ({type(value).__name__})",
-            )
+            given = f"{value!r} ({type(value).__name__})"
+            raise located(ArgumentTypeError, f"case_block: every value must be a Python int, got {given}")
     numbers = tuple(int(value) for value in values)
     return _Block(lambda recorder: _open_case(recorder, numbers))
 
@@ -409,22 +378,18 @@ def continue_statement() -> None:
     current().next_round()
 
 
-@gives_value
-def select(cond: Condition, a: Any, b: Any) -> Any:
+def select(cond: Condition, a: Any, b: Any) -> ShaderVariable:
     """Choose a if the condition holds, else b; only the chosen one is evaluated.
 
     The condition is a scalar; a and b are GPU values or numbers, vectors and matrices too, and meet in their
     promoted type. A Python bool and two numbers give the number. Raises TypeError for anything else and
     ValueError where the two do not meet.
     """
-    if (
-        isinstance(cond, (bool, np.bool_))
-        and not isinstance(a, ShaderVariable)
-        and not isinstance(b, ShaderVariable)
-    ):
-        return a if cond else b
+    variables = [value for value in (a, b) if isinstance(value, ShaderVariable)]
+    if isinstance(cond, (bool, np.bool_)) and not variables:
+        return as_value(a if cond else b)
     truth = _parse_truth(cond, "select")
-    kinds = [value.var_type for value in (a, b) if isinstance(value, ShaderVariable)]
+    kinds = [value.var_type for value in variables]
     first, second = (_choice(value, kinds) for value in (a, b))
     return ShaderVariable(ex.select(truth, first, second))
 
@@ -438,9 +403,7 @@ def _choice(value: Any, kinds: list[dt.DType]) -> ex.Operand:
         return value
     if isinstance(value, complex):
         return ex.as_complex(value, kinds[0] if kinds and dt.is_complex(kinds[0]) else None)
-    raise located(
-        ArgumentTypeError, f"select: expected GPU values or numbers, got {value!r} ({type(value).__name__})"
-    )
+    raise mismatch("select: expected GPU values or numbers", value)
 
 
 def return_statement(arg: Any = None) -> None:

@@ -12,11 +12,13 @@ import math
 from _thread import _local
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
+from vkdispatch.codegen.functions.elementwise import describe
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import mismatch
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import stored_to
@@ -70,7 +72,8 @@ __all__ = [
 # ---- Which invocation this is, and other values that are simply there ------------------------------------
 
 
-def _builtin(which: ir.Builtin, kind: dt.DType) -> ShaderVariable:
+def builtin_value(which: ir.Builtin, kind: dt.DType) -> ShaderVariable:
+    """Return a value that the device gives each invocation. Raises RuntimeError outside tracing."""
     current()  # outside of a kernel there is no invocation
     return ShaderVariable(ir.Expr(ir.Op.BUILTIN, kind, (), which, here()))
 
@@ -100,37 +103,37 @@ def global_invocation_id() -> ShaderVariable:
             "global_invocation_id: a map is part of a kernel whose invocations do not correspond to its "
             f"elements; {_state.instead}",
         )
-    return _builtin(ir.Builtin.GLOBAL_INVOCATION_ID, dt.uvec3)
+    return builtin_value(ir.Builtin.GLOBAL_INVOCATION_ID, dt.uvec3)
 
 
 def local_invocation_id() -> ShaderVariable:
     """Position of this invocation in its workgroup (uvec3)."""
-    return _builtin(ir.Builtin.LOCAL_INVOCATION_ID, dt.uvec3)
+    return builtin_value(ir.Builtin.LOCAL_INVOCATION_ID, dt.uvec3)
 
 
 def local_invocation_index() -> ShaderVariable:
     """Flat position of this invocation in its workgroup (uint32)."""
-    return _builtin(ir.Builtin.LOCAL_INVOCATION_INDEX, dt.uint32)
+    return builtin_value(ir.Builtin.LOCAL_INVOCATION_INDEX, dt.uint32)
 
 
 def workgroup_id() -> ShaderVariable:
     """Position of this workgroup in the grid (uvec3)."""
-    return _builtin(ir.Builtin.WORKGROUP_ID, dt.uvec3)
+    return builtin_value(ir.Builtin.WORKGROUP_ID, dt.uvec3)
 
 
 def workgroup_size() -> ShaderVariable:
     """Invocations of a workgroup along each axis (uvec3)."""
-    return _builtin(ir.Builtin.WORKGROUP_SIZE, dt.uvec3)
+    return builtin_value(ir.Builtin.WORKGROUP_SIZE, dt.uvec3)
 
 
 def num_workgroups() -> ShaderVariable:
     """Workgroups of the grid along each axis (uvec3)."""
-    return _builtin(ir.Builtin.NUM_WORKGROUPS, dt.uvec3)
+    return builtin_value(ir.Builtin.NUM_WORKGROUPS, dt.uvec3)
 
 
 def num_subgroups() -> ShaderVariable:
     """Count of subgroups in a workgroup (uint32). On Mesa's llvmpipe see `vc.subgroup_id`."""
-    return _builtin(ir.Builtin.NUM_SUBGROUPS, dt.uint32)
+    return builtin_value(ir.Builtin.NUM_SUBGROUPS, dt.uint32)
 
 
 def subgroup_id() -> ShaderVariable:
@@ -139,17 +142,17 @@ def subgroup_id() -> ShaderVariable:
     On Mesa's llvmpipe it is `vc.local_invocation_index() // 8`, though subgroups end with each row along x:
     unless `local_size[0]` is a multiple of 8, it tells nothing, and may reach `vc.num_subgroups()`.
     """
-    return _builtin(ir.Builtin.SUBGROUP_ID, dt.uint32)
+    return builtin_value(ir.Builtin.SUBGROUP_ID, dt.uint32)
 
 
 def subgroup_size() -> ShaderVariable:
     """Count of invocations in a subgroup (uint32)."""
-    return _builtin(ir.Builtin.SUBGROUP_SIZE, dt.uint32)
+    return builtin_value(ir.Builtin.SUBGROUP_SIZE, dt.uint32)
 
 
 def subgroup_invocation_id() -> ShaderVariable:
     """Position of this invocation in its subgroup (uint32)."""
-    return _builtin(ir.Builtin.SUBGROUP_INVOCATION_ID, dt.uint32)
+    return builtin_value(ir.Builtin.SUBGROUP_INVOCATION_ID, dt.uint32)
 
 
 def _infinity(kind: dt.DType, value: float) -> ShaderVariable:
@@ -268,32 +271,24 @@ class AtomicFunction(Protocol):
 
 def _target(name: str, mem: Any, kinds: tuple[dt.DType, ...]) -> ir.Expr:
     place = mem._value() if isinstance(mem, ShaderVariable) else None
-    if place is None or not stored_to(place) or place.dtype not in kinds:
-        given = place.dtype.name if place is not None else f"{mem!r} ({type(mem).__name__})"
-        if place is not None and ir.is_encoded(ir.root_of(place)):
-            kind = _memory_type(place)
+    given = f"{mem!r} ({type(mem).__name__})"
+    if place is not None:
+        kind, root, is_stored = _memory_type(place), ir.root_of(place), stored_to(place)
+        is_target = is_stored and place.dtype in kinds
+        if dt.is_buffer_only(kind) if is_target else ir.is_encoded(root):
             raise located(
                 ArgumentTypeError,
                 f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
             )
-        if place is not None and not stored_to(place):
-            given += ", " + (
-                "whose array is constant"
-                if ir.is_constant(ir.root_of(place))
-                else "which is no element of a buffer"
-            )
-        wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
-        raise located(
-            ArgumentTypeError,
-            f"{name}: mem must be an {wanted} element of a buffer or of shared memory, got {given}",
-        )
-    kind = _memory_type(place)
-    if dt.is_buffer_only(kind):
-        raise located(
-            ArgumentTypeError,
-            f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
-        )
-    return place
+        if is_target:
+            return place
+        what = "whose array is constant" if ir.is_constant(root) else "which is no element of a buffer"
+        given = place.dtype.name if is_stored else f"{place.dtype.name}, {what}"
+    wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
+    raise located(
+        ArgumentTypeError,
+        f"{name}: mem must be an {wanted} element of a buffer or of shared memory, got {given}",
+    )
 
 
 def _memory_type(place: ir.Expr) -> dt.DType:
@@ -312,17 +307,12 @@ def _operand(name: str, label: str, value: Any, kind: dt.DType) -> ir.Expr:
         fits = dt.is_integer_dtype(expr.dtype) or (dt.is_float_dtype(kind) and dt.is_float_dtype(expr.dtype))
         if dt.is_scalar(expr.dtype) and fits:
             return ex.cast(expr, kind)
-        given = expr.dtype.name
     elif ex.is_integer_number(value) or (dt.is_float_dtype(kind) and ex.is_number(value)):
         if name in _SYMBOLS and dt.is_integer_dtype(kind):
             value = ex.changed_number(_SYMBOLS[name], int(value), kind)
         return ex.literal(value, kind, name)
-    else:
-        given = f"{value!r} ({type(value).__name__})"
     wanted = "a scalar" if dt.is_float_dtype(kind) else "an integer scalar"
-    raise located(
-        ArgumentTypeError, f"{name}: {label} must be {wanted} where mem is {kind.name}, got {given}"
-    )
+    raise mismatch(f"{name}: {label} must be {wanted} where mem is {kind.name}", value)
 
 
 def _atomic(glsl: str, place: ir.Expr, *operands: ir.Expr) -> ShaderVariable:
@@ -343,13 +333,12 @@ def _function(
         operand = _operand(name, "y", y, place.dtype)
         return _atomic(glsl, place, operand if change is None else change(operand))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{doc}
+    doc = f"""{doc}
 
     Takes {", ".join(kind.name for kind in kinds)}. Raises TypeError if `mem` is no such element, or y
     is of another kind.
     """
-    return function
+    return cast(AtomicFunction, describe(function, name, doc))
 
 
 _ALL = (*_INTEGERS, *_FLOATS)

@@ -19,8 +19,7 @@ from vkdispatch.compiler.passes import diagnostics
 
 __all__ = ["print", "printf"]
 
-_RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "u": uint32, "o": uint32}
-_RAW_TYPES.update(x=uint32, X=uint32)
+_RAW_TYPES: dict[str, DType] = {**dict.fromkeys("di", int32), **dict.fromkeys("uoxX", uint32)}
 
 
 @cache

@@ -1,9 +1,9 @@
 """Registers: variables of one invocation, and arrays of its own, of workgroups and of constants."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_dataclass, is_structure, leaves_of, structure_of, wrap_array
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -11,7 +11,8 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.functions.complex_numbers import complex_type
-from vkdispatch.codegen.functions.elementwise import gives_value, operands
+from vkdispatch.codegen.functions.elementwise import as_value, operands
+from vkdispatch.codegen.functions.vectors import NAMED_TYPES
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer, declare_arrays
 from vkdispatch.codegen.trace.current import current
@@ -26,44 +27,8 @@ __all__ = [
     "LocalArray",
     "constant_array",
     "local_array",
-    "new_complex32_register",
-    "new_complex64_register",
-    "new_complex128_register",
     "new_complex_register",
-    "new_dvec2_register",
-    "new_dvec3_register",
-    "new_dvec4_register",
-    "new_float16_register",
-    "new_float64_register",
-    "new_float_register",
-    "new_hvec2_register",
-    "new_hvec3_register",
-    "new_hvec4_register",
-    "new_ihvec2_register",
-    "new_ihvec3_register",
-    "new_ihvec4_register",
-    "new_int16_register",
-    "new_int64_register",
-    "new_int_register",
-    "new_ivec2_register",
-    "new_ivec3_register",
-    "new_ivec4_register",
-    "new_mat2_register",
-    "new_mat3_register",
-    "new_mat4_register",
     "new_register",
-    "new_uhvec2_register",
-    "new_uhvec3_register",
-    "new_uhvec4_register",
-    "new_uint16_register",
-    "new_uint64_register",
-    "new_uint_register",
-    "new_uvec2_register",
-    "new_uvec3_register",
-    "new_uvec4_register",
-    "new_vec2_register",
-    "new_vec3_register",
-    "new_vec4_register",
     "precise",
     "shared_buffer",
 ]
@@ -122,14 +87,6 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 # Variables of one invocation; arrays of its own, in workgroup memory, and constant ones.
 
 
-class RegisterMaker(Protocol):
-    """Declares a register of one type."""
-
-    def __call__(self, *args: Any, var_name: str | None = None) -> ShaderVariable:
-        """Declare a register that starts as the arguments say, by default as zero."""
-        ...
-
-
 def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> ShaderVariable:
     """Declare a register that starts as `vc.to_dtype(var_type, *args)`, by default as zero.
 
@@ -146,8 +103,7 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
     return new_register(kind, *args, var_name=var_name)
 
 
-@gives_value
-def precise(x: Any) -> Any:
+def precise(x: Any) -> ShaderVariable:
     """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
 
     Devices may otherwise take a product and a sum together, and round once, or take (x + c) - c for x. It
@@ -159,7 +115,7 @@ def precise(x: Any) -> Any:
     """
     (value,) = operands("precise", (x,))
     if not isinstance(value, Expr):
-        return x
+        return as_value(value)
     return ShaderVariable(current().declare(value.dtype, value, precise=True))
 
 
@@ -244,7 +200,7 @@ def constant_array(
     return get_builder().constant_array(array, var_name)
 
 
-def _make_register_maker(kind: DType) -> RegisterMaker:
+def _make_register_maker(kind: DType) -> Callable[..., ShaderVariable]:
     def declare(*args: Any, var_name: str | None = None) -> ShaderVariable:
         return new_register(kind, *args, var_name=var_name)
 
@@ -252,39 +208,6 @@ def _make_register_maker(kind: DType) -> RegisterMaker:
     return declare
 
 
-new_float16_register = _make_register_maker(dt.float16)
-new_float_register = _make_register_maker(dt.float32)
-new_float64_register = _make_register_maker(dt.float64)
-new_int16_register = _make_register_maker(dt.int16)
-new_int_register = _make_register_maker(dt.int32)
-new_int64_register = _make_register_maker(dt.int64)
-new_uint16_register = _make_register_maker(dt.uint16)
-new_uint_register = _make_register_maker(dt.uint32)
-new_uint64_register = _make_register_maker(dt.uint64)
-new_hvec2_register = _make_register_maker(dt.hvec2)
-new_hvec3_register = _make_register_maker(dt.hvec3)
-new_hvec4_register = _make_register_maker(dt.hvec4)
-new_vec2_register = _make_register_maker(dt.vec2)
-new_vec3_register = _make_register_maker(dt.vec3)
-new_vec4_register = _make_register_maker(dt.vec4)
-new_dvec2_register = _make_register_maker(dt.dvec2)
-new_dvec3_register = _make_register_maker(dt.dvec3)
-new_dvec4_register = _make_register_maker(dt.dvec4)
-new_ihvec2_register = _make_register_maker(dt.ihvec2)
-new_ihvec3_register = _make_register_maker(dt.ihvec3)
-new_ihvec4_register = _make_register_maker(dt.ihvec4)
-new_ivec2_register = _make_register_maker(dt.ivec2)
-new_ivec3_register = _make_register_maker(dt.ivec3)
-new_ivec4_register = _make_register_maker(dt.ivec4)
-new_uhvec2_register = _make_register_maker(dt.uhvec2)
-new_uhvec3_register = _make_register_maker(dt.uhvec3)
-new_uhvec4_register = _make_register_maker(dt.uhvec4)
-new_uvec2_register = _make_register_maker(dt.uvec2)
-new_uvec3_register = _make_register_maker(dt.uvec3)
-new_uvec4_register = _make_register_maker(dt.uvec4)
-new_mat2_register = _make_register_maker(dt.mat2)
-new_mat3_register = _make_register_maker(dt.mat3)
-new_mat4_register = _make_register_maker(dt.mat4)
-new_complex32_register = _make_register_maker(dt.complex32)
-new_complex64_register = _make_register_maker(dt.complex64)
-new_complex128_register = _make_register_maker(dt.complex128)
+for _name, _kind in NAMED_TYPES.items():
+    globals()[f"new_{_name}_register"] = _make_register_maker(_kind)
+__all__ += [f"new_{name}_register" for name in NAMED_TYPES]

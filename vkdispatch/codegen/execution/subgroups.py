@@ -6,24 +6,25 @@ see `vc.subgroup_size`. A class of operations that a device lacks is done by bal
 kernel for a device that lacks these too raises UnsupportedError.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.codegen.execution.invocation import builtin_value
 from vkdispatch.codegen.functions.bits import reinterpret
-from vkdispatch.codegen.functions.elementwise import Operand, Value
+from vkdispatch.codegen.functions.elementwise import Operand, Value, describe
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import is_integer_scalar, mismatch
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler.ir import Builtin, Expr, Op
+from vkdispatch.compiler.ir import Builtin, Expr
 from vkdispatch.compiler.ir import expressions as ex
-from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
-    "subgroup_add",
     "subgroup_all",
     "subgroup_all_equal",
-    "subgroup_and",
     "subgroup_any",
     "subgroup_ballot",
     "subgroup_ballot_bit_count",
@@ -34,38 +35,13 @@ __all__ = [
     "subgroup_ballot_inclusive_bit_count",
     "subgroup_broadcast",
     "subgroup_broadcast_first",
-    "subgroup_clustered_add",
-    "subgroup_clustered_and",
-    "subgroup_clustered_max",
-    "subgroup_clustered_min",
-    "subgroup_clustered_mul",
-    "subgroup_clustered_or",
-    "subgroup_clustered_xor",
     "subgroup_elect",
     "subgroup_eq_mask",
-    "subgroup_exclusive_add",
-    "subgroup_exclusive_and",
-    "subgroup_exclusive_max",
-    "subgroup_exclusive_min",
-    "subgroup_exclusive_mul",
-    "subgroup_exclusive_or",
-    "subgroup_exclusive_xor",
     "subgroup_ge_mask",
     "subgroup_gt_mask",
-    "subgroup_inclusive_add",
-    "subgroup_inclusive_and",
-    "subgroup_inclusive_max",
-    "subgroup_inclusive_min",
-    "subgroup_inclusive_mul",
-    "subgroup_inclusive_or",
-    "subgroup_inclusive_xor",
     "subgroup_inverse_ballot",
     "subgroup_le_mask",
     "subgroup_lt_mask",
-    "subgroup_max",
-    "subgroup_min",
-    "subgroup_mul",
-    "subgroup_or",
     "subgroup_quad_broadcast",
     "subgroup_quad_swap_diagonal",
     "subgroup_quad_swap_horizontal",
@@ -74,26 +50,9 @@ __all__ = [
     "subgroup_shuffle_down",
     "subgroup_shuffle_up",
     "subgroup_shuffle_xor",
-    "subgroup_xor",
 ]
 
 _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
-
-
-class SubgroupFunction(Protocol):
-    """A function of one GPU value across the subgroup."""
-
-    def __call__(self, arg1: Operand) -> ShaderVariable:
-        """Compute it for the active invocations."""
-        ...
-
-
-class ClusteredFunction(Protocol):
-    """A function of one GPU value across clusters of the subgroup."""
-
-    def __call__(self, x: Operand, size: int) -> ShaderVariable:
-        """Compute it for the active invocations of each cluster of `size`, a power of two."""
-        ...
 
 
 def _compute(function: str, kind: dt.DType, *args: Expr) -> ShaderVariable:
@@ -139,11 +98,10 @@ _RANGES = {
     "": "over the active invocations of the subgroup.",
     "inclusive": "over the active invocations up to this one, itself included.",
     "exclusive": "over the active invocations before this one; for the first the neutral value.",
-    "clustered": "over the active invocations of each cluster of `size` neighbours.",
 }
 
 
-def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
+def _define_reduction(operation: str, over: str) -> None:
     name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
     glsl = f"subgroup{over.title()}{operation.title()}"
 
@@ -151,13 +109,12 @@ def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
         value = _parse_combined(name, operation, arg1)
         return _compute(glsl, value.dtype, value)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{_SUBJECTS[operation]} {_RANGES[over]}"
-    return function
+    _define(name, f"{_SUBJECTS[operation]} {_RANGES[over]}", function)
 
 
-def _make_clustered(operation: str) -> ClusteredFunction:
+def _define_clustered(operation: str) -> None:
     name = f"subgroup_clustered_{operation}"
+    glsl = f"subgroupClustered{operation.title()}"
 
     def function(x: Operand, size: int) -> ShaderVariable:
         value = _parse_combined(name, operation, x)
@@ -165,46 +122,25 @@ def _make_clustered(operation: str) -> ClusteredFunction:
             raise located(
                 ArgumentValueError, f"{name}: size must be a power of two as a Python int, got {size!r}"
             )
-        return _compute(
-            f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, dt.uint32)
-        )
+        return _compute(glsl, value.dtype, value, ex.literal(size, dt.uint32))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{_SUBJECTS[operation]} {_RANGES["clustered"]}
+    doc = f"""{_SUBJECTS[operation]} over the active invocations of each cluster of `size` neighbours.
 
     `size` is a power of two, a Python int of at most the subgroup's size.
     """
-    return function
+    _define(name, doc, function)
 
 
-subgroup_add = _make_reduction("add")
-subgroup_mul = _make_reduction("mul")
-subgroup_min = _make_reduction("min")
-subgroup_max = _make_reduction("max")
-subgroup_and = _make_reduction("and")
-subgroup_or = _make_reduction("or")
-subgroup_xor = _make_reduction("xor")
-subgroup_inclusive_add = _make_reduction("add", "inclusive")
-subgroup_inclusive_mul = _make_reduction("mul", "inclusive")
-subgroup_inclusive_min = _make_reduction("min", "inclusive")
-subgroup_inclusive_max = _make_reduction("max", "inclusive")
-subgroup_inclusive_and = _make_reduction("and", "inclusive")
-subgroup_inclusive_or = _make_reduction("or", "inclusive")
-subgroup_inclusive_xor = _make_reduction("xor", "inclusive")
-subgroup_exclusive_add = _make_reduction("add", "exclusive")
-subgroup_exclusive_mul = _make_reduction("mul", "exclusive")
-subgroup_exclusive_min = _make_reduction("min", "exclusive")
-subgroup_exclusive_max = _make_reduction("max", "exclusive")
-subgroup_exclusive_and = _make_reduction("and", "exclusive")
-subgroup_exclusive_or = _make_reduction("or", "exclusive")
-subgroup_exclusive_xor = _make_reduction("xor", "exclusive")
-subgroup_clustered_add = _make_clustered("add")
-subgroup_clustered_mul = _make_clustered("mul")
-subgroup_clustered_min = _make_clustered("min")
-subgroup_clustered_max = _make_clustered("max")
-subgroup_clustered_and = _make_clustered("and")
-subgroup_clustered_or = _make_clustered("or")
-subgroup_clustered_xor = _make_clustered("xor")
+def _define(name: str, doc: str, function: Callable[..., ShaderVariable]) -> None:
+    globals()[name] = describe(function, name, doc)
+    __all__.append(name)
+
+
+# `typed_names.pyi` shows these to type checkers.
+for _operation in _SUBJECTS:
+    for _over in _RANGES:
+        _define_reduction(_operation, _over)
+    _define_clustered(_operation)
 
 
 # ---- votes ---------------------------------------------------------------------------------------
@@ -256,12 +192,9 @@ def _parse_lane(name: str, value: Any) -> Expr:
         if not 0 <= value < 128:
             raise located(ArgumentValueError, f"{name}: no subgroup has an invocation {value}")
         return ex.literal(value, dt.uint32)
-    if isinstance(value, ShaderVariable):
-        expr = value._value()
-        if dt.is_scalar(expr.dtype) and dt.is_integer_dtype(expr.dtype):
-            return ex.cast(expr, dt.uint32)
-        raise located(ArgumentTypeError, f"{name}: expected an integer, got {expr.dtype.name}")
-    raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
+    if isinstance(value, ShaderVariable) and is_integer_scalar(value._value().dtype):
+        return ex.cast(value._value(), dt.uint32)
+    raise mismatch(f"{name}: expected an integer", value)
 
 
 def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
@@ -416,31 +349,26 @@ def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
     return _compute("subgroupBallotFindMSB", dt.uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
 
 
-def _mask(which: Builtin) -> ShaderVariable:
-    current()  # outside of a kernel there is no invocation
-    return ShaderVariable(Expr(Op.BUILTIN, dt.uvec4, (), which, here()))
-
-
 def subgroup_eq_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit alone is set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_EQ_MASK)
+    return builtin_value(Builtin.SUBGROUP_EQ_MASK, dt.uvec4)
 
 
 def subgroup_ge_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit and those after it are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_GE_MASK)
+    return builtin_value(Builtin.SUBGROUP_GE_MASK, dt.uvec4)
 
 
 def subgroup_gt_mask() -> ShaderVariable:
     """Ballot in which the bits after this invocation's are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_GT_MASK)
+    return builtin_value(Builtin.SUBGROUP_GT_MASK, dt.uvec4)
 
 
 def subgroup_le_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit and those before it are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_LE_MASK)
+    return builtin_value(Builtin.SUBGROUP_LE_MASK, dt.uvec4)
 
 
 def subgroup_lt_mask() -> ShaderVariable:
     """Ballot in which the bits before this invocation's are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_LT_MASK)
+    return builtin_value(Builtin.SUBGROUP_LT_MASK, dt.uvec4)

@@ -9,8 +9,17 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
-from vkdispatch.codegen.functions.elementwise import fold
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    all_integers,
+    all_numbers,
+    as_value,
+    binary,
+    compute,
+    fold,
+    operands,
+    unary,
+)
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operators import float_remainder, floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
@@ -69,32 +78,28 @@ def _check_max(x: ex.Operand, y: ex.Operand) -> None:
     check_limit("max", y, x)
 
 
-sign = elementwise.unary(
+sign = unary(
     "sign", host.sign, "-1, 0 or 1 in floating point.", check=lambda value: check_difference("sign", value)
 )
-floor = elementwise.unary("floor", host.floor, "Largest whole number not above `var`, in floating point.")
-ceil = elementwise.unary("ceil", host.ceil, "Smallest whole number not below `var`, in floating point.")
-trunc = elementwise.unary(
-    "trunc", host.trunc, "Whole part of `var`, in floating point.", glsl="trunc", own=True
-)
-round = elementwise.unary(
+floor = unary("floor", host.floor, "Largest whole number not above `var`, in floating point.")
+ceil = unary("ceil", host.ceil, "Smallest whole number not below `var`, in floating point.")
+trunc = unary("trunc", host.trunc, "Whole part of `var`, in floating point.", own=True)
+round = unary(
     "round", host.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven", own=True
 )
-round_even = elementwise.unary(
+round_even = unary(
     "round_even", host.rint, "Nearest whole number, halves to even.", glsl="roundEven", own=True
 )
-fract = elementwise.unary("fract", lambda x: x - host.floor(x), "var - floor(var).")
-mod = elementwise.binary(
-    "mod", lambda x, y: x - y * host.floor(host.divide(x, y)), "Remainder with the sign of y."
-)
-min = elementwise.binary(
+fract = unary("fract", lambda x: x - host.floor(x), "var - floor(var).")
+mod = binary("mod", lambda x, y: x - y * host.floor(host.divide(x, y)), "Remainder with the sign of y.")
+min = binary(
     "min",
     host.minimum,
     "Smaller of two values, in their promoted type. Two ints give an int.",
     whole=builtins.min,
     logical="&&",
 )
-max = elementwise.binary(
+max = binary(
     "max",
     host.maximum,
     "Larger of two values, in their promoted type. Two ints give an int.",
@@ -102,67 +107,50 @@ max = elementwise.binary(
     logical="||",
     check=_check_max,
 )
-_step = elementwise.binary("step", lambda edge, x: x >= edge, "")
 
 
-@elementwise.gives_value
-def abs(var: elementwise.Operand) -> Any:
+def abs(var: Operand) -> ShaderVariable:
     """Absolute value, of the type of `var`; magnitude of a complex number. An int gives an int."""
-    (value,) = elementwise.operands("abs", (var,))
+    (value,) = operands("abs", (var,))
     if isinstance(value, Expr):
         check_difference("abs", value)
         return ShaderVariable(ex.absolute(value))
-    return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(builtins.abs, (var,))
+    return as_value(builtins.abs(int(value))) if ex.is_integer_number(value) else fold(builtins.abs, (var,))
 
 
-def modf(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def modf(x: Operand, y: Operand) -> Any:
     """Remainder as `mod`; of two numbers the tuple (fraction, whole part) of x."""
-    elementwise.operands("modf", (x, y))
-    if elementwise.all_numbers((x, y)):
-        return math.modf(x)
-    return elementwise.apply("modf", "mod", (x, y))
+    return math.modf(x) if all_numbers((x, y)) else compute("modf", host.fmod, (x, y), glsl="mod")
 
 
-@elementwise.gives_value
-def clip(x: elementwise.Operand, min_val: elementwise.Operand, max_val: elementwise.Operand) -> Any:
+def clip(x: Operand, min_val: Operand, max_val: Operand) -> ShaderVariable:
     """Limit x to [min_val, max_val], in the promoted type of the three.
 
     Ints give an int, other numbers a float.
     """
-    value, low, _ = elementwise.operands("clip", (x, min_val, max_val))
+    value, low, _ = operands("clip", (x, min_val, max_val))
     check_limit("clip", value, low)
-    if elementwise.all_integers((x, min_val, max_val)):
-        return builtins.min(builtins.max(int(x), int(min_val)), int(max_val))
-    if elementwise.all_numbers((x, min_val, max_val)):
-        return fold(host.clip, (x, min_val, max_val))
-    return elementwise.apply("clip", "clamp", (x, min_val, max_val), floating=False)
+    if all_integers((x, min_val, max_val)):
+        return as_value(builtins.min(builtins.max(int(x), int(min_val)), int(max_val)))
+    return compute("clip", host.clip, (x, min_val, max_val), glsl="clamp", floating=False)
 
 
 clamp = clip
 
 
-@elementwise.gives_value
-def step(edge: elementwise.Operand, x: elementwise.Operand) -> Any:
+def step(edge: Operand, x: Operand) -> ShaderVariable:
     """0 below the edge and 1 from there on, in floating point. Numbers give a float."""
-    return _step(edge, x)
+    return compute("step", lambda edge, x: x >= edge, (edge, x))
 
 
-@elementwise.gives_value
-def mix(x: elementwise.Operand, y: elementwise.Operand, a: elementwise.Operand) -> Any:
+def mix(x: Operand, y: Operand, a: Operand) -> ShaderVariable:
     """Interpolate linearly from x (a = 0) to y (a = 1). Numbers give a float, with a limited to [0, 1]."""
-    elementwise.operands("mix", (x, y, a))
-    if elementwise.all_numbers((x, y, a)):
-        return fold(lambda start, end, at: start + (end - start) * host.clip(at, 0.0, 1.0), (x, y, a))
-    return elementwise.apply("mix", "mix", (x, y, a))
+    return compute("mix", lambda start, end, at: start + (end - start) * host.clip(at, 0.0, 1.0), (x, y, a))
 
 
-@elementwise.gives_value
-def smoothstep(edge0: elementwise.Operand, edge1: elementwise.Operand, x: elementwise.Operand) -> Any:
+def smoothstep(edge0: Operand, edge1: Operand, x: Operand) -> ShaderVariable:
     """Rise smoothly from 0 at edge0 to 1 at edge1. Numbers give a float."""
-    elementwise.operands("smoothstep", (edge0, edge1, x))
-    if elementwise.all_numbers((edge0, edge1, x)):
-        return fold(_smoothstep, (edge0, edge1, x))
-    return elementwise.apply("smoothstep", "smoothstep", (edge0, edge1, x))
+    return compute("smoothstep", _smoothstep, (edge0, edge1, x))
 
 
 def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
@@ -170,41 +158,34 @@ def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
     return t * t * (3 - 2 * t)
 
 
-@elementwise.gives_value
-def fma(a: elementwise.Operand, b: elementwise.Operand, c: elementwise.Operand) -> Any:
+def fma(a: Operand, b: Operand, c: Operand) -> ShaderVariable:
     """Multiply and add: a * b + c. Numbers give a float."""
-    elementwise.operands("fma", (a, b, c))
-    if elementwise.all_numbers((a, b, c)):
-        return fold(lambda first, second, third: first * second + third, (a, b, c))
-    return elementwise.apply("fma", "fma", (a, b, c))
+    return compute("fma", lambda first, second, third: first * second + third, (a, b, c))
 
 
-@elementwise.gives_value
-def isnan(var: elementwise.Operand) -> Any:
+def isnan(var: Operand) -> ShaderVariable:
     """Whether a scalar is not a number; a Python number gives a bool."""
     return _classify("isnan", var)
 
 
-@elementwise.gives_value
-def isinf(var: elementwise.Operand) -> Any:
+def isinf(var: Operand) -> ShaderVariable:
     """Whether a scalar is infinite; a Python number gives a bool."""
     return _classify("isinf", var)
 
 
-@elementwise.gives_value
-def isfinite(var: elementwise.Operand) -> Any:
+def isfinite(var: Operand) -> ShaderVariable:
     """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
-    (value,) = elementwise.operands("isfinite", (var,))
+    (value,) = operands("isfinite", (var,))
     if not isinstance(value, Expr):
-        return math.isfinite(float(value))
+        return as_value(math.isfinite(float(value)))
     checks = [_classify(name, var)._value() for name in ("isnan", "isinf")]
     return ShaderVariable(ex.invert(ex.logical("||", checks)))
 
 
-def _classify(name: str, x: elementwise.Operand) -> Any:
-    (value,) = elementwise.operands(name, (x,))
+def _classify(name: str, x: Operand) -> ShaderVariable:
+    (value,) = operands(name, (x,))
     if not isinstance(value, Expr):
-        return getattr(math, name)(float(value))
+        return as_value(getattr(math, name)(float(value)))
     if not dt.is_scalar(value.dtype):
         raise located(
             ArgumentValueError, f"{name}: expected a scalar, got {value.dtype.name}; ask for each component"
@@ -212,43 +193,40 @@ def _classify(name: str, x: elementwise.Operand) -> Any:
     return ShaderVariable(ex.call(name, dt.bool_, ex.cast(value, dt.make_floating_dtype(value.dtype))))
 
 
-def _reinterpret(
-    name: str, glsl: str, x: elementwise.Operand, source: dt.DType, target: dt.DType, formats: str
-) -> Any:
-    (value,) = elementwise.operands(name, (x,))
+_PACKED: dict[dt.DType, str] = {dt.float32: "<f", dt.int32: "<i", dt.uint32: "<I"}
+
+
+def _reinterpret(name: str, glsl: str, x: Operand, source: dt.DType, target: dt.DType) -> ShaderVariable:
+    (value,) = operands(name, (x,))
     if isinstance(value, Expr):
         if not dt.is_scalar(value.dtype):
             raise located(ArgumentValueError, f"{name}: expected a scalar, got {value.dtype.name}")
         return ShaderVariable(ex.call(glsl, target, ex.cast(value, source)))
     number = float(value) if dt.is_float_dtype(source) else int(value)
     try:
-        return struct.unpack(f"<{formats[1]}", struct.pack(f"<{formats[0]}", number))[0]
+        return as_value(struct.unpack(_PACKED[target], struct.pack(_PACKED[source], number))[0])
     except (struct.error, OverflowError):
         raise located(ArgumentValueError, f"{name}: {x} does not fit in {source.name}") from None
 
 
-@elementwise.gives_value
-def float_bits_to_int(var: elementwise.Operand) -> Any:
+def float_bits_to_int(var: Operand) -> ShaderVariable:
     """Bits of a float32 as int32; a number gives an int."""
-    return _reinterpret("float_bits_to_int", "floatBitsToInt", var, dt.float32, dt.int32, "fi")
+    return _reinterpret("float_bits_to_int", "floatBitsToInt", var, dt.float32, dt.int32)
 
 
-@elementwise.gives_value
-def float_bits_to_uint(var: elementwise.Operand) -> Any:
+def float_bits_to_uint(var: Operand) -> ShaderVariable:
     """Bits of a float32 as uint32; a number gives an int."""
-    return _reinterpret("float_bits_to_uint", "floatBitsToUint", var, dt.float32, dt.uint32, "fI")
+    return _reinterpret("float_bits_to_uint", "floatBitsToUint", var, dt.float32, dt.uint32)
 
 
-@elementwise.gives_value
-def int_bits_to_float(var: elementwise.Operand) -> Any:
+def int_bits_to_float(var: Operand) -> ShaderVariable:
     """Bits of an int32 as float32; a number gives a float."""
-    return _reinterpret("int_bits_to_float", "intBitsToFloat", var, dt.int32, dt.float32, "if")
+    return _reinterpret("int_bits_to_float", "intBitsToFloat", var, dt.int32, dt.float32)
 
 
-@elementwise.gives_value
-def uint_bits_to_float(var: elementwise.Operand) -> Any:
+def uint_bits_to_float(var: Operand) -> ShaderVariable:
     """Bits of a uint32 as float32; a number gives a float."""
-    return _reinterpret("uint_bits_to_float", "uintBitsToFloat", var, dt.uint32, dt.float32, "If")
+    return _reinterpret("uint_bits_to_float", "uintBitsToFloat", var, dt.uint32, dt.float32)
 
 
 def comment(comment: str, preceding_new_line: bool = True) -> None:
@@ -261,8 +239,7 @@ def comment(comment: str, preceding_new_line: bool = True) -> None:
 # ---- Division with Python's meaning, arithmetic with carry, and floats taken apart -----------------------
 
 
-@elementwise.gives_value
-def floor_divide(a: elementwise.Operand, b: elementwise.Operand) -> Any:
+def floor_divide(a: Operand, b: Operand) -> ShaderVariable:
     """Quotient rounded down, as Python's `a // b`, of integers or floats; vectors by component.
 
     The operator `//` truncates instead, as GLSL does, unless the kernel has `ShaderFlags.PYTHON_DIVISION`.
@@ -271,8 +248,7 @@ def floor_divide(a: elementwise.Operand, b: elementwise.Operand) -> Any:
     return _divide("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
 
 
-@elementwise.gives_value
-def floor_mod(a: elementwise.Operand, b: elementwise.Operand) -> Any:
+def floor_mod(a: Operand, b: Operand) -> ShaderVariable:
     """Remainder with the sign of the divisor, as Python's `a % b`, of integers or floats; by component.
 
     The operator `%` leaves it undefined for negative integers, as GLSL does, unless the kernel has
@@ -285,31 +261,29 @@ def _divide(
     name: str,
     rule: Callable[[ex.Operand, ex.Operand], Expr],
     fold: Callable[[Any, Any], Any],
-    a: elementwise.Operand,
-    b: elementwise.Operand,
-) -> Any:
-    left, right = elementwise.operands(name, (a, b))
+    a: Operand,
+    b: Operand,
+) -> ShaderVariable:
+    left, right = operands(name, (a, b))
     if not (isinstance(left, Expr) or isinstance(right, Expr)):
         if right == 0:
             raise located(ArgumentValueError, f"{name}: division of {a} by zero")
-        return fold(left, right)
+        return as_value(fold(left, right))
     return ShaderVariable(rule(left, right))
 
 
-@elementwise.gives_value
-def fmod(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def fmod(x: Operand, y: Operand) -> ShaderVariable:
     """Exact remainder with the sign of x, as `math.fmod`, in floating point; vectors by component.
 
     NaN where x is infinite or y is 0. Numbers give a float. Raises TypeError for complex values and matrices.
     """
-    first, second = elementwise.operands("fmod", (x, y))
+    first, second = operands("fmod", (x, y))
     if not (isinstance(first, Expr) or isinstance(second, Expr)):
         return fold(host.fmod, (first, second))
     return ShaderVariable(float_remainder(first, second))
 
 
-@elementwise.gives_value
-def copysign(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def copysign(x: Operand, y: Operand) -> ShaderVariable:
     """|x| with the sign of y, also of zeros, as `math.copysign`; in floating point, vectors by component.
 
     Numbers give a float. Raises ValueError for complex values and matrices.
@@ -330,10 +304,8 @@ def copysign(x: elementwise.Operand, y: elementwise.Operand) -> Any:
 # ---- integers of 32 bits with carry --------------------------------------------------------------
 
 
-def _pair(
-    name: str, a: elementwise.Operand, b: elementwise.Operand, scalar: dt.DType
-) -> tuple[dt.DType, Expr, Expr]:
-    values = elementwise.operands(name, (a, b))
+def _pair(name: str, a: Operand, b: Operand, scalar: dt.DType) -> tuple[dt.DType, Expr, Expr]:
+    values = operands(name, (a, b))
     for value in values:
         if not (
             dt.component_type(value.dtype) is scalar
@@ -342,7 +314,7 @@ def _pair(
         ):
             given = value.dtype.name if isinstance(value, Expr) else repr(value)
             raise located(ArgumentTypeError, f"{name}: expected {scalar.name} values, got {given}")
-    if elementwise.all_numbers((a, b)):
+    if all_numbers((a, b)):
         values = [ex.literal(value, scalar) for value in values if ex.is_number(value)]
     kind, (left, right) = ex.meet(values, name)
     return kind, ex.cast(left, kind), ex.cast(right, kind)
@@ -352,7 +324,7 @@ def _top_bit(value: Expr) -> ShaderVariable:
     return ShaderVariable(ex.bitwise(">>", value, 31))
 
 
-def uadd_carry(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderVariable, ShaderVariable]:
+def uadd_carry(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Add uint32 or uvecN: (a + b, carry). The carry is 1 where the sum wrapped around."""
     _, left, right = _pair("uadd_carry", a, b, dt.uint32)
     total = ex.add("+", left, right)
@@ -360,7 +332,7 @@ def uadd_carry(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderVa
     return ShaderVariable(total), _top_bit(ex.bitwise("|", ex.bitwise("&", left, right), either))
 
 
-def usub_borrow(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderVariable, ShaderVariable]:
+def usub_borrow(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Subtract uint32 or uvecN: (a - b, borrow). The borrow is 1 where b is the larger."""
     _, left, right = _pair("usub_borrow", a, b, dt.uint32)
     rest = ex.add("-", left, right)
@@ -369,13 +341,13 @@ def usub_borrow(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderV
     return ShaderVariable(rest), _top_bit(ex.bitwise("|", ex.bitwise("&", inverse, right), either))
 
 
-def umul_extended(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderVariable, ShaderVariable]:
+def umul_extended(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Multiply uint32 or uvecN: (upper, lower) 32 bits of the product."""
     _, left, right = _pair("umul_extended", a, b, dt.uint32)
     return ShaderVariable(_upper_product(left, right)), ShaderVariable(ex.multiply(left, right))
 
 
-def imul_extended(a: elementwise.Operand, b: elementwise.Operand) -> tuple[ShaderVariable, ShaderVariable]:
+def imul_extended(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Multiply int32 or ivecN: (upper, lower) 32 bits of the product."""
     kind, left, right = _pair("imul_extended", a, b, dt.int32)
     unsigned = dt.to_vector(dt.uint32, kind.child_count) if dt.is_vector(kind) else dt.uint32
@@ -397,15 +369,14 @@ def _upper_product(a: Expr, b: Expr) -> Expr:
 _FORMATS: dict[dt.DType, tuple[int, int, int]] = {dt.float32: (23, 126, 32), dt.float64: (52, 1022, 64)}
 
 
-def _real(name: str, x: elementwise.Operand) -> ex.Operand:
-    (value,) = elementwise.operands(name, (x,))
+def _real(name: str, x: Operand) -> ex.Operand:
+    (value,) = operands(name, (x,))
     if isinstance(value, Expr) and (dt.is_complex(value.dtype) or dt.is_matrix(value.dtype)):
         raise located(ArgumentValueError, f"{name}: not defined for {value.dtype.name}")
     return value
 
 
-@elementwise.gives_value
-def ldexp(x: elementwise.Operand, exponent: elementwise.Operand) -> Any:
+def ldexp(x: Operand, exponent: Operand) -> ShaderVariable:
     """Make x * 2 ** exponent, in floating point; the exponent is an integer of at most 32 bits.
 
     Numbers give a float. Raises TypeError for an exponent that is no integer.
@@ -416,7 +387,7 @@ def ldexp(x: elementwise.Operand, exponent: elementwise.Operand) -> Any:
         raise located(ArgumentTypeError, f"ldexp: the exponent must be an integer, got {exponent!r}")
     if not isinstance(value, Expr):
         if not isinstance(power, Expr):
-            return math.ldexp(float(value), int(power))
+            return as_value(math.ldexp(float(value), int(power)))
         value = ex.literal(float(value), dt.float32)
     if not isinstance(power, Expr):
         power = ex.literal(power, dt.int32)
@@ -429,7 +400,7 @@ def ldexp(x: elementwise.Operand, exponent: elementwise.Operand) -> Any:
     return ShaderVariable(ex.cast(scaled, kind))
 
 
-def frexp(x: elementwise.Operand) -> tuple[Any, Any]:
+def frexp(x: Operand) -> tuple[Any, Any]:
     """Take a float apart: (significand, exponent) with x = significand * 2 ** exponent.
 
     0.5 <= |significand| < 1, and the exponent is int32 or ivecN. For zero, infinities and NaN the significand

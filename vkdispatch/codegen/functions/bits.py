@@ -1,14 +1,12 @@
 """Bits of integers, values seen as another type of the same size, several small values in one word."""
 
 import struct
-from collections.abc import Callable
-from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import Operand, gives_value
-from vkdispatch.codegen.trace.operands import check_dtype
+from vkdispatch.codegen.functions.elementwise import Operand, as_value, describe
+from vkdispatch.codegen.trace.operands import check_dtype, mismatch
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr
@@ -22,27 +20,15 @@ __all__ = [
     "bitfield_reverse",
     "find_lsb",
     "find_msb",
-    "pack_double2x32",
-    "pack_half2x16",
     "pack_int4x8",
-    "pack_snorm2x16",
-    "pack_snorm4x8",
     "pack_uint2x32",
     "pack_uint4x8",
     "pack_uint8x8",
-    "pack_unorm2x16",
-    "pack_unorm4x8",
     "reinterpret",
-    "unpack_double2x32",
-    "unpack_half2x16",
     "unpack_int4x8",
-    "unpack_snorm2x16",
-    "unpack_snorm4x8",
     "unpack_uint2x32",
     "unpack_uint4x8",
     "unpack_uint8x8",
-    "unpack_unorm2x16",
-    "unpack_unorm4x8",
 ]
 
 
@@ -50,27 +36,11 @@ __all__ = [
 
 
 _UNSIGNED: dict[int, dt.DType] = {2: dt.uint16, 4: dt.uint32, 8: dt.uint64}
-_LETTERS: dict[dt.DType, str] = {
-    dt.int16: "h",
-    dt.uint16: "H",
-    dt.float16: "e",
-    dt.int32: "i",
-    dt.uint32: "I",
-    dt.float32: "f",
-    dt.int64: "q",
-    dt.uint64: "Q",
-    dt.float64: "d",
-}
-# GLSL functions from a float type to the unsigned integer of its size, and back.
-_TO_BITS: dict[dt.DType, str] = {
-    dt.float16: "float16BitsToUint16",
-    dt.float32: "floatBitsToUint",
-    dt.float64: "doubleBitsToUint64",
-}
-_FROM_BITS: dict[dt.DType, str] = {
-    dt.float16: "uint16BitsToFloat16",
-    dt.float32: "uintBitsToFloat",
-    dt.float64: "uint64BitsToDouble",
+# Letters of `struct`, by bytes: unsigned, signed and floating.
+_LETTERS = {2: "Hhe", 4: "Iif", 8: "Qqd"}
+_BITS_OF: dict[dt.DType, tuple[str, str, dt.DType]] = {
+    **ex.BITS_OF,
+    dt.float16: ("float16BitsToUint16", "uint16BitsToFloat16", dt.uint16),
 }
 
 
@@ -79,10 +49,9 @@ def _integer(name: str, x: Operand) -> Expr | int:
         value = x._value()
         if dt.is_integer_dtype(value.dtype):
             return value
-        raise located(ArgumentTypeError, f"{name}: expected integers, got {value.dtype.name}")
-    if ex.is_integer_number(x):
+    elif ex.is_integer_number(x):
         return int(x)
-    raise located(ArgumentTypeError, f"{name}: expected integers, got {x!r} ({type(x).__name__})")
+    raise mismatch(f"{name}: expected integers", x)
 
 
 def _width(value: int) -> int:
@@ -101,24 +70,17 @@ def _as_uint(value: Expr) -> Expr:
 
 def split_halves(value: Expr) -> tuple[Expr, Expr]:
     """Lower and upper 32 bits of a 64-bit integer."""
-    bits = _as_unsigned(value)
-    return ex.cast(bits, dt.uint32), ex.cast(ex.bitwise(">>", bits, 32), dt.uint32)
+    return _split_word(_as_unsigned(value))
 
 
-def join_halves(low: Expr, high: Expr) -> Expr:
-    """Make a uint64 of its lower and upper 32 bits."""
-    return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, dt.uint64), 32), ex.cast(low, dt.uint64))
-
-
-@gives_value
-def bit_count(x: Operand) -> Any:
+def bit_count(x: Operand) -> ShaderVariable:
     """Count of bits that are set: int32 or ivecN.
 
     A Python int gives an int; a negative one has 32 bits, or 64 if it needs them.
     """
     value = _integer("bit_count", x)
     if isinstance(value, int):
-        return (value % (1 << _width(value))).bit_count()
+        return as_value((value % (1 << _width(value))).bit_count())
     kind = vector_like(dt.int32, value.dtype)
     if dt.component_type(value.dtype).item_size == 8:
         low, high = split_halves(value)
@@ -127,28 +89,26 @@ def bit_count(x: Operand) -> Any:
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
 
 
-@gives_value
-def bitfield_reverse(x: Operand) -> Any:
+def bitfield_reverse(x: Operand) -> ShaderVariable:
     """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
     value = _integer("bitfield_reverse", x)
     if isinstance(value, int):
         width = _width(value)
-        return int(f"{value % (1 << width):0{width}b}"[::-1], 2)
+        return as_value(int(f"{value % (1 << width):0{width}b}"[::-1], 2))
     kind = value.dtype
     size = dt.component_type(kind).item_size
     if size == 8:
         low, high = (ex.call("bitfieldReverse", dt.uint32, half) for half in split_halves(value))
-        return ShaderVariable(ex.cast(join_halves(high, low), kind))
+        return ShaderVariable(ex.cast(join_words(high, low), kind))
     turned = ex.call("bitfieldReverse", vector_like(dt.uint32, kind), _as_uint(value))
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
-@gives_value
-def find_lsb(x: Operand) -> Any:
+def find_lsb(x: Operand) -> ShaderVariable:
     """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
     value = _integer("find_lsb", x)
     if isinstance(value, int):
-        return (value & -value).bit_length() - 1
+        return as_value((value & -value).bit_length() - 1)
     if dt.component_type(value.dtype).item_size < 8:
         return ShaderVariable(ex.call("findLSB", vector_like(dt.int32, value.dtype), _as_uint(value)))
     low, high = split_halves(value)
@@ -157,15 +117,14 @@ def find_lsb(x: Operand) -> Any:
     return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", dt.int32, low), upper))
 
 
-@gives_value
-def find_msb(x: Operand) -> Any:
+def find_msb(x: Operand) -> ShaderVariable:
     """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
 
     int32 or ivecN; a Python int gives an int.
     """
     value = _integer("find_msb", x)
     if isinstance(value, int):
-        return (~value if value < 0 else value).bit_length() - 1
+        return as_value((~value if value < 0 else value).bit_length() - 1)
     kind = value.dtype
     scalar = dt.component_type(kind)
     if scalar.item_size < 8:
@@ -180,26 +139,25 @@ def find_msb(x: Operand) -> Any:
 
 def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr, Expr]:
     """Check offset and length of a bit field; both as int32."""
-    found: list[Expr] = []
+    limits: list[Expr] = []
     for label, value in (("offset", offset), ("bits", bits)):
         number = _integer(name, value)
         if isinstance(number, Expr):
             if not dt.is_scalar(number.dtype):
                 raise located(ArgumentTypeError, f"{name}: {label} must be a scalar, got {number.dtype.name}")
-            found.append(ex.cast(number, dt.int32))
-            continue
-        if not 0 <= number <= width:
+            limits.append(ex.cast(number, dt.int32))
+        elif not 0 <= number <= width:
             raise located(ArgumentValueError, f"{name}: {label} must be of 0 to {width}, got {number}")
-        found.append(ex.literal(number, dt.int32))
+        else:
+            limits.append(ex.literal(number, dt.int32))
     if ex.is_integer_number(offset) and ex.is_integer_number(bits) and offset + bits > width:
         raise located(
             ArgumentValueError, f"{name}: offset {offset} and {bits} bits are more than the {width} there are"
         )
-    return found[0], found[1]
+    return limits[0], limits[1]
 
 
-@gives_value
-def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
+def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> ShaderVariable:
     """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
 
     Python ints give an int: without sign, unless x is negative. Raises ValueError for a field that x does
@@ -211,7 +169,8 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
         if ex.is_integer_number(offset) and ex.is_integer_number(bits):
             _field(name, offset, bits, _width(value))
             field = value >> offset & (1 << bits) - 1
-            return field - (1 << bits) if value < 0 and bits and field >> (bits - 1) else field
+            is_negative = value < 0 and bits and field >> (bits - 1)
+            return as_value(field - (1 << bits) if is_negative else field)
         value = ex.literal(value, ex.literal_dtype(value))
     kind = value.dtype
     scalar = dt.component_type(kind)
@@ -226,8 +185,7 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
     return ShaderVariable(ex.select(ex.compare("==", length, 0), ex.literal(0, kind), field_))
 
 
-@gives_value
-def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> Any:
+def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> ShaderVariable:
     """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
 
     `insert` is a Python int or a GPU value of base's type. Python ints give an int. Raises ValueError for a
@@ -239,7 +197,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
         if isinstance(field, int) and ex.is_integer_number(offset) and ex.is_integer_number(bits):
             _field(name, offset, bits, _width(value))
             mask = ((1 << bits) - 1) << offset
-            return value & ~mask | field << offset & mask
+            return as_value(value & ~mask | field << offset & mask)
         kind = dt.component_type(field.dtype) if isinstance(field, Expr) else ex.literal_dtype(value)
         value = ex.converted_literal(value, kind)
         if isinstance(field, Expr):
@@ -266,8 +224,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
 # ---- the same bits as another type ---------------------------------------------------------------
 
 
-@gives_value
-def reinterpret(var_type: dt.DType, x: Operand) -> Any:
+def reinterpret(var_type: dt.DType, x: Operand) -> ShaderVariable:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 
     Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
@@ -284,7 +241,7 @@ def reinterpret(var_type: dt.DType, x: Operand) -> Any:
     if var_type is dt.bool_:
         raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
-        return _parse_number(var_type, x)
+        return as_value(_parse_number(var_type, x))
     value = x._value()
     kind = value.dtype
     if kind is dt.bool_ or kind.item_size != var_type.item_size:
@@ -306,38 +263,34 @@ def reinterpret(var_type: dt.DType, x: Operand) -> Any:
 
 def _parse_number(kind: dt.DType, x: Operand) -> int | float:
     if not ex.is_number(x):
-        raise located(
-            ArgumentTypeError,
-            f"reinterpret: expected a GPU value or a number, got {x!r} ({type(x).__name__})",
-        )
-    if kind not in _LETTERS:
+        raise mismatch("reinterpret: expected a GPU value or a number", x)
+    if not dt.is_scalar(kind):
         raise located(ArgumentValueError, f"reinterpret: a Python number does not become {kind.name}")
-    letter = {2: "Hhe", 4: "Iif", 8: "Qqd"}[kind.item_size][1 if x < 0 else 0]
-    if not ex.is_integer_number(x):
-        letter = {2: "e", 4: "f", 8: "d"}[kind.item_size]
+    letters = _LETTERS[kind.item_size]
+    given = int(x < 0) if ex.is_integer_number(x) else 2
+    wanted = 2 if dt.is_float_dtype(kind) else int(dt.is_signed_dtype(kind))
     try:
-        packed = struct.pack(f"<{letter}", x)
+        packed = struct.pack(f"<{letters[given]}", x)
     except (struct.error, OverflowError):
         raise located(
             ArgumentValueError, f"reinterpret: {x} does not fit in {kind.item_size} bytes"
         ) from None
-    result: int | float = struct.unpack(f"<{_LETTERS[kind]}", packed)[0]
+    result: int | float = struct.unpack(f"<{letters[wanted]}", packed)[0]
     return result
 
 
 def _word(value: Expr) -> Expr:
     """Bits of a scalar, or of each component of a vector, as unsigned integers."""
-    kind = value.dtype
-    scalar = dt.component_type(kind)
-    unsigned = vector_like(_UNSIGNED[scalar.item_size], kind)
-    return (
-        ex.call(_TO_BITS[scalar], unsigned, value) if dt.is_float_dtype(scalar) else ex.cast(value, unsigned)
-    )
+    scalar = dt.component_type(value.dtype)
+    if not dt.is_float_dtype(scalar):
+        return _as_unsigned(value)
+    to_bits, _, word = _BITS_OF[scalar]
+    return ex.call(to_bits, vector_like(word, value.dtype), value)
 
 
 def _from_word(word: Expr, kind: dt.DType) -> Expr:
     scalar = dt.component_type(kind)
-    return ex.call(_FROM_BITS[scalar], kind, word) if dt.is_float_dtype(scalar) else ex.cast(word, kind)
+    return ex.call(_BITS_OF[scalar][1], kind, word) if dt.is_float_dtype(scalar) else ex.cast(word, kind)
 
 
 def _regroup(words: list[Expr], size: int) -> list[Expr]:
@@ -345,7 +298,7 @@ def _regroup(words: list[Expr], size: int) -> list[Expr]:
     while words[0].dtype.item_size > size:
         words = [half for word in words for half in _split_word(word)]
     while words[0].dtype.item_size < size:
-        words = [_join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+        words = [join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
     return words
 
 
@@ -355,7 +308,8 @@ def _split_word(word: Expr) -> tuple[Expr, Expr]:
     return ex.cast(word, kind), ex.cast(ex.bitwise(">>", word, 8 * half), kind)
 
 
-def _join_words(low: Expr, high: Expr) -> Expr:
+def join_words(low: Expr, high: Expr) -> Expr:
+    """Make an unsigned integer of its lower and upper half."""
     size = low.dtype.item_size
     kind = _UNSIGNED[2 * size]
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, kind), 8 * size), ex.cast(low, kind))
@@ -364,118 +318,78 @@ def _join_words(low: Expr, high: Expr) -> Expr:
 # ---- Several small values in one word, and back ----------------------------------------------------------
 
 
-def _make(
-    name: str, glsl: str, source: dt.DType, target: dt.DType, doc: str
-) -> Callable[[Any], ShaderVariable]:
-    def function(x: Operand) -> ShaderVariable:
-        return ShaderVariable(ex.call(glsl, target, _parse_as(name, x, source)))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 def _parse_as(name: str, x: Operand, kind: dt.DType) -> Expr:
     """Return x as a value of `kind`. Raises TypeError for another shape, or a float instead of an integer."""
     if isinstance(x, ShaderVariable):
         value = x._value()
-        alike = (dt.is_scalar(value.dtype) and dt.is_scalar(kind)) or (
-            dt.is_vector(value.dtype) and value.dtype.child_count == kind.child_count
-        )
-        if (
-            alike
-            and value.dtype is not dt.bool_
-            and (dt.is_float_dtype(kind) or dt.is_integer_dtype(value.dtype))
-        ):
-            return ex.cast(value, kind)
-        raise located(ArgumentTypeError, f"{name}: expected {kind.name}, got {value.dtype.name}")
+        alike = dt.is_scalar(kind) if dt.is_scalar(value.dtype) else dt.is_vector(value.dtype)
+        if alike and dt.component_count(value.dtype) == dt.component_count(kind):
+            is_number = dt.is_float_dtype(kind) and value.dtype is not dt.bool_
+            if is_number or dt.is_integer_dtype(value.dtype):
+                return ex.cast(value, kind)
+        raise mismatch(f"{name}: expected {kind.name}", value)
     if dt.is_scalar(kind) and (ex.is_integer_number(x) or (dt.is_float_dtype(kind) and ex.is_number(x))):
         return ex.storable(x, kind)
-    raise located(ArgumentTypeError, f"{name}: expected a GPU {kind.name}, got {x!r} ({type(x).__name__})")
+    raise mismatch(f"{name}: expected a GPU {kind.name}", x)
 
 
-_VEC2, _VEC4 = dt.to_vector(dt.float32, 2), dt.to_vector(dt.float32, 4)
-_UVEC2, _UVEC4, _IVEC4 = dt.to_vector(dt.uint32, 2), dt.to_vector(dt.uint32, 4), dt.to_vector(dt.int32, 4)
+def _define_packing(name: str, source: dt.DType, target: dt.DType, doc: str) -> None:
+    direction, layout = name.split("_")
+    glsl = direction + layout.capitalize()
 
-pack_half2x16 = _make(
-    "pack_half2x16", "packHalf2x16", _VEC2, dt.uint32, "Pack a vec2 as two halves in a uint32."
-)
-unpack_half2x16 = _make(
-    "unpack_half2x16", "unpackHalf2x16", dt.uint32, _VEC2, "Unpack two halves in a uint32 as a vec2."
-)
-pack_unorm2x16 = _make(
-    "pack_unorm2x16", "packUnorm2x16", _VEC2, dt.uint32, "Pack a vec2 of [0, 1] as two 16-bit steps."
-)
-unpack_unorm2x16 = _make(
-    "unpack_unorm2x16", "unpackUnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [0, 1]."
-)
-pack_snorm2x16 = _make(
-    "pack_snorm2x16", "packSnorm2x16", _VEC2, dt.uint32, "Pack a vec2 of [-1, 1] as two 16-bit steps."
-)
-unpack_snorm2x16 = _make(
-    "unpack_snorm2x16", "unpackSnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [-1, 1]."
-)
-pack_unorm4x8 = _make(
-    "pack_unorm4x8",
-    "packUnorm4x8",
-    _VEC4,
-    dt.uint32,
-    "Pack a vec4 of [0, 1] as four 8-bit steps in a uint32.",
-)
-unpack_unorm4x8 = _make(
-    "unpack_unorm4x8", "unpackUnorm4x8", dt.uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [0, 1]."
-)
-pack_snorm4x8 = _make(
-    "pack_snorm4x8",
-    "packSnorm4x8",
-    _VEC4,
-    dt.uint32,
-    "Pack a vec4 of [-1, 1] as four 8-bit steps in a uint32.",
-)
-unpack_snorm4x8 = _make(
-    "unpack_snorm4x8", "unpackSnorm4x8", dt.uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [-1, 1]."
-)
-pack_double2x32 = _make(
-    "pack_double2x32", "packDouble2x32", _UVEC2, dt.float64, "Make a float64 of two words, low half first."
-)
-unpack_double2x32 = _make(
-    "unpack_double2x32",
-    "unpackDouble2x32",
-    dt.float64,
-    _UVEC2,
-    "Bits of a float64 as a uvec2, low half first.",
-)
+    def function(x: Operand) -> ShaderVariable:
+        return ShaderVariable(ex.call(glsl, target, _parse_as(name, x, source)))
+
+    globals()[name] = describe(function, name, doc)
+    __all__.append(name)
+
+
+# Functions that GLSL has too, by their arguments and results: `typed_names.pyi` shows them to type checkers.
+_PACKINGS: dict[str, tuple[dt.DType, dt.DType, str]] = {
+    "pack_half2x16": (dt.vec2, dt.uint32, "Pack a vec2 as two halves in a uint32."),
+    "unpack_half2x16": (dt.uint32, dt.vec2, "Unpack two halves in a uint32 as a vec2."),
+    "pack_unorm2x16": (dt.vec2, dt.uint32, "Pack a vec2 of [0, 1] as two 16-bit steps."),
+    "unpack_unorm2x16": (dt.uint32, dt.vec2, "Unpack two 16-bit steps as a vec2 of [0, 1]."),
+    "pack_snorm2x16": (dt.vec2, dt.uint32, "Pack a vec2 of [-1, 1] as two 16-bit steps."),
+    "unpack_snorm2x16": (dt.uint32, dt.vec2, "Unpack two 16-bit steps as a vec2 of [-1, 1]."),
+    "pack_unorm4x8": (dt.vec4, dt.uint32, "Pack a vec4 of [0, 1] as four 8-bit steps in a uint32."),
+    "unpack_unorm4x8": (dt.uint32, dt.vec4, "Unpack four 8-bit steps as a vec4 of [0, 1]."),
+    "pack_snorm4x8": (dt.vec4, dt.uint32, "Pack a vec4 of [-1, 1] as four 8-bit steps in a uint32."),
+    "unpack_snorm4x8": (dt.uint32, dt.vec4, "Unpack four 8-bit steps as a vec4 of [-1, 1]."),
+    "pack_double2x32": (dt.uvec2, dt.float64, "Make a float64 of two words, low half first."),
+    "unpack_double2x32": (dt.float64, dt.uvec2, "Bits of a float64 as a uvec2, low half first."),
+}
+for _name, _packing in _PACKINGS.items():
+    _define_packing(_name, *_packing)
 
 
 def pack_uint2x32(x: Operand) -> ShaderVariable:
     """Make a uint64 of a uvec2, low half first."""
-    value = _parse_as("pack_uint2x32", x, _UVEC2)
-    return ShaderVariable(join_halves(ex.component(value, 0), ex.component(value, 1)))
+    value = _parse_as("pack_uint2x32", x, dt.uvec2)
+    return ShaderVariable(join_words(ex.component(value, 0), ex.component(value, 1)))
 
 
 def unpack_uint2x32(x: Operand) -> ShaderVariable:
     """Halves of a uint64 as a uvec2, low half first."""
-    return ShaderVariable(ex.construct(_UVEC2, split_halves(_parse_as("unpack_uint2x32", x, dt.uint64))))
+    return ShaderVariable(ex.construct(dt.uvec2, split_halves(_parse_as("unpack_uint2x32", x, dt.uint64))))
 
 
 def _bytes_of(value: Expr) -> Expr:
     """Lowest bytes of four integers, joined in a uint32."""
-    total: Expr | None = None
-    for i in range(4):
-        byte = ex.bitwise("&", ex.cast(ex.component(value, i), dt.uint32), 0xFF)
-        total = byte if total is None else ex.bitwise("|", total, ex.bitwise("<<", byte, 8 * i))
-    assert total is not None
-    return total
+    first, *rest = (ex.bitwise("&", ex.cast(ex.component(value, i), dt.uint32), 0xFF) for i in range(4))
+    for position, byte in enumerate(rest, 1):
+        first = ex.bitwise("|", first, ex.bitwise("<<", byte, 8 * position))
+    return first
 
 
 def _cut_bytes(word: Expr) -> Expr:
     parts = [ex.bitwise("&", ex.bitwise(">>", word, 8 * i), 0xFF) for i in range(4)]
-    return ex.construct(_UVEC4, parts)
+    return ex.construct(dt.uvec4, parts)
 
 
 def pack_uint4x8(x: Operand) -> ShaderVariable:
     """Lowest bytes of a uvec4 in a uint32, the first component lowest."""
-    return ShaderVariable(_bytes_of(_parse_as("pack_uint4x8", x, _UVEC4)))
+    return ShaderVariable(_bytes_of(_parse_as("pack_uint4x8", x, dt.uvec4)))
 
 
 def unpack_uint4x8(x: Operand) -> ShaderVariable:
@@ -485,20 +399,20 @@ def unpack_uint4x8(x: Operand) -> ShaderVariable:
 
 def pack_int4x8(x: Operand) -> ShaderVariable:
     """Lowest bytes of an ivec4 in a uint32, the first component lowest."""
-    return ShaderVariable(_bytes_of(_parse_as("pack_int4x8", x, _IVEC4)))
+    return ShaderVariable(_bytes_of(_parse_as("pack_int4x8", x, dt.ivec4)))
 
 
 def unpack_int4x8(x: Operand) -> ShaderVariable:
     """Bytes of a uint32, with their signs, as an ivec4, the lowest first."""
     word = ex.cast(_parse_as("unpack_int4x8", x, dt.uint32), dt.int32)
     parts = [ex.bitwise(">>", ex.bitwise("<<", word, 24 - 8 * i), 24) for i in range(4)]
-    return ShaderVariable(ex.construct(_IVEC4, parts))
+    return ShaderVariable(ex.construct(dt.ivec4, parts))
 
 
 def pack_uint8x8(low: Operand, high: Operand) -> ShaderVariable:
     """Lowest bytes of two uvec4 in a uint64, the first component of `low` lowest."""
-    words = [_bytes_of(_parse_as("pack_uint8x8", value, _UVEC4)) for value in (low, high)]
-    return ShaderVariable(join_halves(*words))
+    words = [_bytes_of(_parse_as("pack_uint8x8", value, dt.uvec4)) for value in (low, high)]
+    return ShaderVariable(join_words(*words))
 
 
 def unpack_uint8x8(x: Operand) -> tuple[ShaderVariable, ShaderVariable]:

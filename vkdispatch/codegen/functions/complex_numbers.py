@@ -3,7 +3,7 @@
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
+from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.operands import parse_components
 from vkdispatch.codegen.variables import ShaderVariable
@@ -14,7 +14,7 @@ from vkdispatch.compiler.ir.location import here, located
 __all__ = ["complex_from_euler_angle", "mult_complex", "to_complex"]
 
 
-def complex_from_euler_angle(angle: elementwise.Operand) -> ShaderVariable:
+def complex_from_euler_angle(angle: Operand) -> ShaderVariable:
     """(cos(angle), sin(angle)) as a complex number of the angle's width.
 
     Raises TypeError for no GPU scalar.
@@ -30,7 +30,7 @@ def complex_from_euler_angle(angle: elementwise.Operand) -> ShaderVariable:
     return ShaderVariable(Expr(Op.CONSTRUCT, dt.complex_from_float(kind), parts, None, here()))
 
 
-def mult_complex(arg1: elementwise.Operand | complex, arg2: elementwise.Operand | complex) -> ShaderVariable:
+def mult_complex(arg1: Operand | complex, arg2: Operand | complex) -> ShaderVariable:
     """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
     kind: dt.DType | None = None
     for value in (arg1, arg2):
@@ -54,12 +54,12 @@ def complex_type(args: list[Expr | int | float | complex], what: str) -> dt.DTyp
             continue
         if not (dt.is_scalar(arg.dtype) or dt.is_complex(arg.dtype)):
             raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
-        own = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
-        kind = cross_type(kind, own) if kind else own
+        wide = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
+        kind = cross_type(kind, wide) if kind else wide
     return kind or dt.complex64
 
 
-def to_complex(*args: elementwise.Operand | complex) -> ShaderVariable:
+def to_complex(*args: Operand | complex) -> ShaderVariable:
     """Complex number of (value) or (real, imaginary), as wide as its parts.
 
     Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.

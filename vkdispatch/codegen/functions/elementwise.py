@@ -1,12 +1,13 @@
 """How a function of numbers becomes one of GPU values: shared by the modules of GLSL functions."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 from vkdispatch.base.dtype import bool_, dtype, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.trace.operands import mismatch
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, ShaderFlags
@@ -20,8 +21,6 @@ else:
 # `dtype` is what type checkers take the parameter `x: f32` of a map for
 Value = ShaderVariable | dtype
 Operand = Value | Number
-
-_Parameters = ParamSpec("_Parameters")
 
 
 class UnaryFunction(Protocol):
@@ -44,25 +43,22 @@ class BinaryFunction(Protocol):
     def __call__(self, x: Number, y: Number) -> float: ...
 
 
-def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, ShaderVariable]:
-    """Tell type checkers that a function gives a GPU value. Given numbers alone, it gives a number."""
-    return function
+def as_value(number: float) -> ShaderVariable:
+    """Return a number, which type checkers take for a GPU value: functions of numbers alone give numbers."""
+    return cast(ShaderVariable, number)
 
 
 def operands(function: str, values: Sequence[object]) -> list[ex.Operand]:
     """Return expressions and numbers. Raises ValueError for anything else."""
-    found: list[ex.Operand] = []
+    parsed: list[ex.Operand] = []
     for value in values:
         if isinstance(value, ShaderVariable):
-            found.append(value._value())
+            parsed.append(value._value())
         elif ex.is_number(value):
-            found.append(value)
+            parsed.append(value)
         else:
-            raise located(
-                ArgumentValueError,
-                f"{function}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
-            )
-    return found
+            raise mismatch(f"{function}: expected GPU values or numbers", value, ArgumentValueError)
+    return parsed
 
 
 def all_numbers(values: Sequence[object]) -> bool:
@@ -75,21 +71,25 @@ def all_integers(values: Sequence[object]) -> bool:
     return all(ex.is_integer_number(value) for value in values)
 
 
-def apply(
+def compute(
     name: str,
-    glsl: str | None,
-    values: Sequence[object],
+    rule: Callable[..., Any],
+    values: Sequence[Any],
     *,
+    glsl: str | None = "",
     floating: bool = True,
     own: bool = False,
     has_check: bool = False,
 ) -> ShaderVariable:
-    """Call a function component by component, on operands brought to one type.
+    """Compute numbers by a rule, as a float, and GPU values by a function of GLSL, component by component.
 
-    `floating` turns integers into floats. If `own`, `glsl.mathematics` has the function, for what GLSL's
-    cannot do; see `expressions.elementary`. `has_check`: the caller has checked for unsigned
+    GPU values are brought to one type; `floating` turns integers into floats. The GLSL function has the same
+    name by default. If `own`, or if there is none (None), `glsl.mathematics` has the function, for what that
+    of GLSL cannot do; see `expressions.elementary`. `has_check`: the caller has checked for unsigned
     differences. Raises ValueError for matrices and complex numbers.
     """
+    if all_numbers(values):
+        return fold(rule, values)
     given = operands(name, values)
     kind, parts = ex.meet(given, name, floating=floating)
     if not has_check:
@@ -98,15 +98,16 @@ def apply(
     if is_complex(kind) or is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}; apply it to components")
     parts = [ex.cast(part, kind) for part in parts]
-    if own:
+    glsl = name if glsl == "" else glsl
+    if own or glsl is None:
         exact = has_flag(ShaderFlags.PRECISE_MATH)
         return ShaderVariable(ex.elementary(name, kind, parts, glsl=glsl, precise=exact))
-    return ShaderVariable(ex.call(glsl or name, kind, *parts))
+    return ShaderVariable(ex.call(glsl, kind, *parts))
 
 
-def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:
+def fold(rule: Callable[..., Any], values: Sequence[Any]) -> ShaderVariable:
     """Compute with numbers by a rule that has C's results, without errors for overflow or a bad domain."""
-    return float(rule(*(float(value) for value in values)))
+    return as_value(float(rule(*(float(value) for value in values))))
 
 
 def unary(
@@ -118,21 +119,14 @@ def unary(
     own: bool = False,
     check: Callable[[ex.Operand], None] | None = None,
 ) -> UnaryFunction:
-    """Make a function of one value: `rule` computes numbers, the GLSL function GPU values.
-
-    The GLSL function has the same name, or there is none (None); see `apply` for `own`. `check` looks at the
-    operand.
-    """
+    """Make a function of one value; see `compute` for what it is made of. `check` looks at the operand."""
 
     def function(var: Operand) -> Any:
-        (value,) = operands(name, (var,))
         if check is not None:
-            check(value)
-        if all_numbers((var,)):
-            return fold(rule, (var,))
-        return apply(name, name if glsl == "" else glsl, (var,), own=own, has_check=check is not None)
+            check(*operands(name, (var,)))
+        return compute(name, rule, (var,), glsl=glsl, own=own, has_check=check is not None)
 
-    return cast(UnaryFunction, _describe(function, name, doc))
+    return cast(UnaryFunction, describe(function, name, doc))
 
 
 def binary(
@@ -140,35 +134,32 @@ def binary(
     rule: Callable[[float, float], Any],
     doc: str,
     *,
-    glsl: str | None = "",
-    own: bool = False,
     whole: Callable[[int, int], int] | None = None,
     logical: str | None = None,
     check: Callable[[ex.Operand, ex.Operand], None] | None = None,
 ) -> BinaryFunction:
-    """Make a function of two values: `rule` computes numbers, the GLSL function GPU values.
+    """Make a function of two values; see `compute` for what it is made of.
 
     With `whole`, the rule for two ints, integers stay integers. `logical` joins two booleans. `check` looks
     at the operands.
     """
 
     def function(x: Operand, y: Operand) -> Any:
-        first, second = operands(name, (x, y))
+        given = operands(name, (x, y))
         if check is not None:
-            check(first, second)
-        if whole is not None and all_integers((x, y)):
+            check(*given)
+        if whole is not None and all_integers(given):
             return whole(int(x), int(y))
-        if all_numbers((x, y)):
-            return fold(rule, (x, y))
-        conditions = [each for each in (first, second) if isinstance(each, Expr) and each.dtype is bool_]
+        conditions = [value for value in given if isinstance(value, Expr) and value.dtype is bool_]
         if logical is not None and len(conditions) == 2:
             return ShaderVariable(ex.logical(logical, conditions))
-        return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
+        return compute(name, rule, (x, y), floating=whole is None)
 
-    return cast(BinaryFunction, _describe(function, name, doc))
+    return cast(BinaryFunction, describe(function, name, doc))
 
 
-def _describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """Give a function its name and docstring; returns it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

@@ -8,7 +8,8 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
+from vkdispatch.codegen.functions.elementwise import as_value
+from vkdispatch.codegen.trace.operands import is_integer_scalar
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir import expressions as ex
@@ -32,28 +33,25 @@ def ravel_index(index: Any, shape: Any) -> ShaderVariable:
     return ShaderVariable(ex.construct(dt.to_vector(dt.uint32, len(sizes)), position[::-1]))
 
 
-@elementwise.gives_value
-def unravel_index(index: Any, shape: Any) -> Any:
+def unravel_index(index: Any, shape: Any) -> ShaderVariable:
     """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
 
     A position of one entry is returned as it is, and one of Python ints in a shape of ints gives an int.
     Raises ValueError for anything but integers, and for a position with more entries than the shape.
     """
-    if isinstance(index, ShaderVariable):
-        if dt.is_scalar(index.var_type) and dt.is_integer_dtype(index.var_type):
-            return index
-        entries: Sequence[Any] = _axes("index", index, 1)
-    elif _is_int(index) or (isinstance(index, (tuple, list)) and len(index) == 1 and _is_int(index[0])):
+    if isinstance(index, ShaderVariable) and is_integer_scalar(index.var_type):
         return index
-    else:
-        entries = _axes("index", index, 1)
+    first = index[0] if isinstance(index, (tuple, list)) and len(index) == 1 else index
+    if ex.is_integer_number(first):
+        return as_value(index)
+    entries = _axes("index", index, 1)
     sizes = _axes("shape", shape, 1)
     if len(entries) > len(sizes):
         raise located(
             ArgumentValueError, f"index: {len(entries)} entries do not fit a shape of {len(sizes)} axes"
         )
-    if all(_is_int(value) for value in (*entries, *sizes)):
-        return _flat_int(entries, sizes)
+    if all(ex.is_integer_number(value) for value in (*entries, *sizes)):
+        return as_value(_flat_int(entries, sizes))
     kinds = [value.dtype for value in (*entries, *sizes) if isinstance(value, Expr)]
     flat = _as(entries[0], kinds[0])
     for axis in range(1, len(entries)):
@@ -68,20 +66,12 @@ def _flat_int(entries: Sequence[int], sizes: Sequence[int]) -> int:
     return flat
 
 
-def _is_int(value: object) -> bool:
-    return ex.is_integer_number(value)
-
-
 def _as(value: Any, kind: dt.DType) -> Expr:
     return ex.cast(value, kind) if isinstance(value, Expr) else ex.literal(int(value), kind)
 
 
 def _entry(what: str, value: Any, kind: dt.DType) -> Expr:
-    if (
-        isinstance(value, ShaderVariable)
-        and dt.is_scalar(value.var_type)
-        and dt.is_integer_dtype(value.var_type)
-    ):
+    if isinstance(value, ShaderVariable) and is_integer_scalar(value.var_type):
         return ex.cast(value._value(), kind)
     if ex.is_integer_number(value):
         return ex.literal(value, kind)
@@ -97,11 +87,11 @@ def _axes(what: str, value: Any, fewest: int) -> list[Any]:
             )
         expr = value._value()
         return [ex.component(expr, axis) for axis in range(min(3, expr.dtype.child_count))]
-    entries = [value] if _is_int(value) else value
+    entries = [value] if ex.is_integer_number(value) else value
     if not isinstance(entries, (tuple, list)) or not fewest <= len(entries) <= 3:
         raise located(
             ArgumentValueError, f"{what}: expected {fewest} to 3 ints or an integer vector, got {value!r}"
         )
-    if not all(_is_int(entry) for entry in entries):
+    if not all(ex.is_integer_number(entry) for entry in entries):
         raise located(ArgumentValueError, f"{what}: every entry must be an int, got {value!r}")
     return list(entries)

@@ -5,8 +5,16 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
-from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    Value,
+    all_integers,
+    all_numbers,
+    as_value,
+    fold,
+    operands,
+)
+from vkdispatch.codegen.trace.operands import check_dtype, mismatch, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, RawText
@@ -27,43 +35,7 @@ __all__ = [
     "reflect",
     "refract",
     "str_to_dtype",
-    "to_complex32",
-    "to_complex64",
-    "to_complex128",
     "to_dtype",
-    "to_dvec2",
-    "to_dvec3",
-    "to_dvec4",
-    "to_float",
-    "to_float16",
-    "to_float64",
-    "to_hvec2",
-    "to_hvec3",
-    "to_hvec4",
-    "to_ihvec2",
-    "to_ihvec3",
-    "to_ihvec4",
-    "to_int",
-    "to_int16",
-    "to_int64",
-    "to_ivec2",
-    "to_ivec3",
-    "to_ivec4",
-    "to_mat2",
-    "to_mat3",
-    "to_mat4",
-    "to_uhvec2",
-    "to_uhvec3",
-    "to_uhvec4",
-    "to_uint",
-    "to_uint16",
-    "to_uint64",
-    "to_uvec2",
-    "to_uvec3",
-    "to_uvec4",
-    "to_vec2",
-    "to_vec3",
-    "to_vec4",
     "transpose",
 ]
 
@@ -71,7 +43,15 @@ __all__ = [
 # ---- Conversions between types, and raw GLSL as a value --------------------------------------------------
 
 
-Conversion = Callable[..., ShaderVariable]
+_SHORT_NAMES: dict[dt.DType, str] = {dt.float32: "float", dt.int32: "int", dt.uint32: "uint"}
+_TYPES: tuple[dt.DType, ...] = (
+    *(dt.float16, dt.float32, dt.float64, dt.int16, dt.int32, dt.int64, dt.uint16, dt.uint32, dt.uint64),
+    *(dt.complex32, dt.complex64, dt.complex128, dt.mat2, dt.mat3, dt.mat4, dt.vec2, dt.vec3, dt.vec4),
+    *(dt.hvec2, dt.hvec3, dt.hvec4, dt.dvec2, dt.dvec3, dt.dvec4, dt.ihvec2, dt.ihvec3, dt.ihvec4),
+    *(dt.ivec2, dt.ivec3, dt.ivec4, dt.uhvec2, dt.uhvec3, dt.uhvec4, dt.uvec2, dt.uvec3, dt.uvec4),
+)
+# Types by their names in `vc.to_vec2`, `vc.new_vec2_register`...: `typed_names.pyi` lists these functions.
+NAMED_TYPES = {_SHORT_NAMES.get(kind, kind.name): kind for kind in _TYPES}
 
 
 def to_dtype(var_type: dt.DType, *args: Any) -> ShaderVariable:
@@ -104,7 +84,7 @@ def str_to_dtype(
     return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
 
 
-def _make_conversion(kind: dt.DType) -> Conversion:
+def _make_conversion(kind: dt.DType) -> Callable[..., ShaderVariable]:
     def convert(*args: Any) -> ShaderVariable:
         return to_dtype(kind, *args)
 
@@ -112,57 +92,25 @@ def _make_conversion(kind: dt.DType) -> Conversion:
     return convert
 
 
-to_float16 = _make_conversion(dt.float16)
-to_float = _make_conversion(dt.float32)
-to_float64 = _make_conversion(dt.float64)
-to_int16 = _make_conversion(dt.int16)
-to_int = _make_conversion(dt.int32)
-to_int64 = _make_conversion(dt.int64)
-to_uint16 = _make_conversion(dt.uint16)
-to_uint = _make_conversion(dt.uint32)
-to_uint64 = _make_conversion(dt.uint64)
-to_hvec2 = _make_conversion(dt.hvec2)
-to_hvec3 = _make_conversion(dt.hvec3)
-to_hvec4 = _make_conversion(dt.hvec4)
-to_vec2 = _make_conversion(dt.vec2)
-to_vec3 = _make_conversion(dt.vec3)
-to_vec4 = _make_conversion(dt.vec4)
-to_dvec2 = _make_conversion(dt.dvec2)
-to_dvec3 = _make_conversion(dt.dvec3)
-to_dvec4 = _make_conversion(dt.dvec4)
-to_ihvec2 = _make_conversion(dt.ihvec2)
-to_ihvec3 = _make_conversion(dt.ihvec3)
-to_ihvec4 = _make_conversion(dt.ihvec4)
-to_ivec2 = _make_conversion(dt.ivec2)
-to_ivec3 = _make_conversion(dt.ivec3)
-to_ivec4 = _make_conversion(dt.ivec4)
-to_uhvec2 = _make_conversion(dt.uhvec2)
-to_uhvec3 = _make_conversion(dt.uhvec3)
-to_uhvec4 = _make_conversion(dt.uhvec4)
-to_uvec2 = _make_conversion(dt.uvec2)
-to_uvec3 = _make_conversion(dt.uvec3)
-to_uvec4 = _make_conversion(dt.uvec4)
-to_mat2 = _make_conversion(dt.mat2)
-to_mat3 = _make_conversion(dt.mat3)
-to_mat4 = _make_conversion(dt.mat4)
-to_complex32 = _make_conversion(dt.complex32)
-to_complex64 = _make_conversion(dt.complex64)
-to_complex128 = _make_conversion(dt.complex128)
+for _name, _kind in NAMED_TYPES.items():
+    globals()[f"to_{_name}"] = _make_conversion(_kind)
+__all__ += [f"to_{name}" for name in NAMED_TYPES]
 
 
 # ---- Geometry of vectors, and matrices -------------------------------------------------------------------
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
-    kind, parts = ex.meet(elementwise.operands(name, values), name, floating=True)
+    kind, parts = ex.meet(operands(name, values), name, floating=True)
     if dt.is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
     parts = [ex.cast(part, kind) for part in parts]
     if dt.is_scalar(kind) and not dt.is_complex(kind):
         # GLSL's function squares: |x| would be infinite where x * x is
         return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
-    found = ex.call(name, dt.component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
-    return ShaderVariable(ex.cast(found, dt.component_type(kind)))
+    wide = _wider(kind)
+    result = ex.call(name, dt.component_type(wide), *(ex.cast(part, wide) for part in parts))
+    return ShaderVariable(ex.cast(result, dt.component_type(kind)))
 
 
 def _wider(kind: dt.DType) -> dt.DType:
@@ -171,38 +119,29 @@ def _wider(kind: dt.DType) -> dt.DType:
     return dt.to_vector(dt.float32, dt.component_count(kind)) if is_half else kind
 
 
-@elementwise.gives_value
-def length(var: elementwise.Operand) -> Any:
+def length(var: Operand) -> ShaderVariable:
     """Euclidean length of a vector, or |var|; a scalar.
 
     That of a float16 vector is computed in float32. Squares of float32 numbers beyond 1.8e19 are infinite,
     and so is the length of their vector: scale it first.
     """
-    elementwise.operands("length", (var,))
-    return (
-        elementwise.fold(abs, (var,)) if elementwise.all_numbers((var,)) else _scalar_result("length", (var,))
-    )
+    return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
-@elementwise.gives_value
-def distance(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def distance(x: Operand, y: Operand) -> ShaderVariable:
     """Euclidean distance of two points; a scalar. See `length` for precision."""
-    elementwise.operands("distance", (x, y))
-    return (
-        elementwise.fold(lambda x, y: abs(y - x), (x, y))
-        if elementwise.all_numbers((x, y))
-        else _scalar_result("distance", (x, y))
-    )
+    if all_numbers((x, y)):
+        return fold(lambda x, y: abs(y - x), (x, y))
+    return _scalar_result("distance", (x, y))
 
 
-@elementwise.gives_value
-def dot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def dot(x: Operand, y: Operand) -> ShaderVariable:
     """Dot product of two vectors; a scalar of their component type."""
-    left, right = elementwise.operands("dot", (x, y))
-    if elementwise.all_integers((x, y)):
-        return int(x) * int(y)
-    if elementwise.all_numbers((x, y)):
-        return elementwise.fold(lambda x, y: x * y, (x, y))
+    left, right = operands("dot", (x, y))
+    if all_integers((x, y)):
+        return as_value(int(x) * int(y))
+    if all_numbers((x, y)):
+        return fold(lambda x, y: x * y, (x, y))
     _, (left, right) = ex.meet((left, right), "dot")
     for value in (left, right):
         if dt.is_matrix(value.dtype) or dt.is_complex(value.dtype):
@@ -210,15 +149,13 @@ def dot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
     return ShaderVariable(ex.dot(left, right))
 
 
-def _variable(name: str, value: elementwise.Operand) -> Expr:
+def _variable(name: str, value: Operand) -> Expr:
     if not isinstance(value, ShaderVariable):
-        raise located(
-            ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
-        )
+        raise mismatch(f"{name}: expected a GPU value", value, ArgumentValueError)
     return value._value()
 
 
-def cross(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def cross(x: Value, y: Value) -> ShaderVariable:
     """Cross product of two vectors of three components."""
     values = (_variable("cross", x), _variable("cross", y))
     for value in values:
@@ -228,7 +165,7 @@ def cross(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 
-def normalize(var: elementwise.Operand) -> ShaderVariable:
+def normalize(var: Operand) -> ShaderVariable:
     """Vector of length 1 in the direction of `var`. See `length` for precision."""
     value = _variable("normalize", var)
     if not dt.is_float_dtype(value.dtype) or dt.is_matrix(value.dtype):
@@ -237,7 +174,7 @@ def normalize(var: elementwise.Operand) -> ShaderVariable:
     return ShaderVariable(ex.cast(ex.call("normalize", wide, ex.cast(value, wide)), value.dtype))
 
 
-def _float_vectors(name: str, *values: elementwise.Operand) -> tuple[dt.DType, list[Expr]]:
+def _float_vectors(name: str, *values: Operand) -> tuple[dt.DType, list[Expr]]:
     exprs = [_variable(name, value) for value in values]
     for expr in exprs:
         if not dt.is_float_dtype(expr.dtype) or not (dt.is_vector(expr.dtype) or dt.is_scalar(expr.dtype)):
@@ -246,21 +183,19 @@ def _float_vectors(name: str, *values: elementwise.Operand) -> tuple[dt.DType, l
     return kind, [ex.cast(part, kind) for part in parts]
 
 
-def reflect(direction: elementwise.Operand, normal: elementwise.Operand) -> ShaderVariable:
+def reflect(direction: Operand, normal: Operand) -> ShaderVariable:
     """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
     kind, parts = _float_vectors("reflect", direction, normal)
     return ShaderVariable(ex.call("reflect", kind, *parts))
 
 
-def refract(
-    direction: elementwise.Operand, normal: elementwise.Operand, ratio: elementwise.Operand
-) -> ShaderVariable:
+def refract(direction: Operand, normal: Operand, ratio: Operand) -> ShaderVariable:
     """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
 
     `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
     """
     kind, parts = _float_vectors("refract", direction, normal)
-    (eta,) = elementwise.operands("refract", (ratio,))
+    (eta,) = operands("refract", (ratio,))
     scalar = dt.component_type(kind)
     if isinstance(eta, Expr) and not dt.is_scalar(eta.dtype):
         raise located(ArgumentValueError, f"refract: the ratio must be a scalar, got {eta.dtype.name}")
@@ -269,22 +204,20 @@ def refract(
     return ShaderVariable(ex.call("refract", kind, *parts))
 
 
-def faceforward(
-    normal: elementwise.Operand, direction: elementwise.Operand, reference: elementwise.Operand
-) -> ShaderVariable:
+def faceforward(normal: Operand, direction: Operand, reference: Operand) -> ShaderVariable:
     """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
     kind, parts = _float_vectors("faceforward", normal, direction, reference)
     return ShaderVariable(ex.call("faceforward", kind, *parts))
 
 
-def _matrix(name: str, value: elementwise.Operand) -> Expr:
+def _matrix(name: str, value: Operand) -> Expr:
     expr = _variable(name, value)
     if not dt.is_matrix(expr.dtype):
         raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
     return expr
 
 
-def matrix_comp_mult(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
     """Multiply two matrices component by component."""
     left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
     if left.dtype is not right.dtype:
@@ -294,10 +227,11 @@ def matrix_comp_mult(x: elementwise.Value, y: elementwise.Value) -> ShaderVariab
     return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
 
 
-def outer_product(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def outer_product(x: Value, y: Value) -> ShaderVariable:
     """Matrix x * transpose(y) of two equal float32 vector types."""
     left, right = _variable("outer_product", x), _variable("outer_product", y)
-    if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
+    is_float_vector = dt.is_vector(left.dtype) and dt.component_type(left.dtype) is dt.float32
+    if left.dtype is not right.dtype or not is_float_vector:
         raise located(
             ArgumentValueError,
             f"outer_product: expected two vec2, vec3 or vec4, got {left.dtype.name} and {right.dtype.name}",
@@ -305,22 +239,18 @@ def outer_product(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     return ShaderVariable(ex.call("outerProduct", dt.to_matrix(left.dtype.child_count), left, right))
 
 
-def _is_float_vector(kind: dt.DType) -> bool:
-    return dt.is_vector(kind) and dt.component_type(kind) is dt.float32 and not dt.is_scalar(kind)
-
-
-def transpose(var: elementwise.Value) -> ShaderVariable:
+def transpose(var: Value) -> ShaderVariable:
     """Transposed matrix."""
     value = _matrix("transpose", var)
     return ShaderVariable(ex.call("transpose", value.dtype, value))
 
 
-def determinant(var: elementwise.Value) -> ShaderVariable:
+def determinant(var: Value) -> ShaderVariable:
     """Return the determinant of a matrix."""
     return ShaderVariable(ex.call("determinant", dt.float32, _matrix("determinant", var)))
 
 
-def inverse(var: elementwise.Value) -> ShaderVariable:
+def inverse(var: Value) -> ShaderVariable:
     """Inverse of a matrix."""
     value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))

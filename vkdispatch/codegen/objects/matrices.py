@@ -132,14 +132,14 @@ class CooperativeMatrix:
 
     def length(self) -> ShaderVariable:
         """How many elements this invocation holds (uint32)."""
-        return ShaderVariable(Expr(Op.LENGTH, dt.uint32, (), self._held().value, here()))
+        return ShaderVariable(Expr(Op.LENGTH, dt.uint32, (), self._register().value, here()))
 
     def __getitem__(self, index: Any) -> ShaderVariable:
         return ShaderVariable(self._element(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice) and index == slice(None):
-            current().store(self._held(), self._operand(value, "assignment"))
+            current().store(self._register(), self._operand(value, "assignment"))
             return
         place = self._element(index)
         if not (isinstance(value, ShaderVariable) and value.expr is place):
@@ -158,9 +158,9 @@ class CooperativeMatrix:
                     ArgumentValueError, f"index {position} is out of range for {self.var_type.name}"
                 )
             position = ex.literal(position, dt.uint32)
-        return Expr(Op.INDEX, self.component, (self._held(), ex.index_value(position)), None, here())
+        return Expr(Op.INDEX, self.component, (self._register(), ex.index_value(position)), None, here())
 
-    def _held(self) -> Expr:
+    def _register(self) -> Expr:
         """Return the register that holds the matrix, which is made where there is none yet."""
         if self.expr.op is not Op.REGISTER:
             self.expr = current().declare(self.var_type, self.expr)
@@ -189,47 +189,46 @@ class CooperativeMatrix:
             return ex.literal(0, dt.uint32 if dt.is_integer_dtype(self.component) else dt.float32)
         return parse_stored_value(value, self.component)
 
-    def _combined(self, symbol: str, left: Expr, right: Expr) -> "CooperativeMatrix":
-        return CooperativeMatrix(
-            current().declare(self.var_type, Expr(Op.BINARY, self.var_type, (left, right), symbol, here()))
-        )
+    def _combine(self, symbol: str, left: Expr, right: Expr) -> "CooperativeMatrix":
+        return _declare(self.var_type, Expr(Op.BINARY, self.var_type, (left, right), symbol, here()))
 
     def __add__(self, other: Any) -> "CooperativeMatrix":
-        return self._combined("+", self.expr, self._operand(other, "+"))
+        return self._combine("+", self.expr, self._operand(other, "+"))
 
     def __radd__(self, other: Any) -> "CooperativeMatrix":
-        return self._combined("+", self._operand(other, "+"), self.expr)
+        return self._combine("+", self._operand(other, "+"), self.expr)
 
     def __sub__(self, other: Any) -> "CooperativeMatrix":
-        return self._combined("-", self.expr, self._operand(other, "-"))
+        return self._combine("-", self.expr, self._operand(other, "-"))
 
     def __rsub__(self, other: Any) -> "CooperativeMatrix":
-        return self._combined("-", self._operand(other, "-"), self.expr)
+        return self._combine("-", self._operand(other, "-"), self.expr)
 
     def __mul__(self, other: Any) -> "CooperativeMatrix":
         if isinstance(other, CooperativeMatrix):
-            return self._combined("*", self.expr, self._operand(other, "*"))
-        return self._combined("*", self.expr, self._scalar(other))
+            return self._combine("*", self.expr, self._operand(other, "*"))
+        return self._combine("*", self.expr, self._scalar(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> "CooperativeMatrix":
-        return self._combined("/", self.expr, self._operand(other, "/"))
+        return self._combine("/", self.expr, self._operand(other, "/"))
 
     def __neg__(self) -> "CooperativeMatrix":
-        return CooperativeMatrix(
-            current().declare(self.var_type, Expr(Op.UNARY, self.var_type, (self.expr,), "-", here()))
-        )
+        return _declare(self.var_type, Expr(Op.UNARY, self.var_type, (self.expr,), "-", here()))
 
     def to_register(self) -> "CooperativeMatrix":
         """Copy the matrix."""
-        return CooperativeMatrix(current().declare(self.var_type, self.expr))
+        return _declare(self.var_type, self.expr)
 
     def to_dtype(self, dtype: dt.DType) -> "CooperativeMatrix":
         """Return the matrix with its components converted. Raises TypeError for what is no such type."""
         kind = _matrix_type("to_dtype", dtype, *self.shape, self.use, _scope(self))
-        value = Expr(Op.CONSTRUCT, kind, (self.expr,), None, here())
-        return CooperativeMatrix(current().declare(kind, value))
+        return _declare(kind, Expr(Op.CONSTRUCT, kind, (self.expr,), None, here()))
+
+
+def _declare(kind: dt.DType, value: Expr) -> CooperativeMatrix:
+    return CooperativeMatrix(current().declare(kind, value))
 
 
 def _scope(matrix: CooperativeMatrix) -> str:
@@ -289,8 +288,7 @@ def cooperative_matrix(
     """
     kind = _matrix_type("cooperative_matrix", dtype, rows, columns, use, scope)
     shell = CooperativeMatrix(Expr(Op.CONSTRUCT, kind, (), None, here()))
-    filled = Expr(Op.CONSTRUCT, kind, (shell._scalar(value),), None, here())
-    return CooperativeMatrix(current().declare(kind, filled))
+    return _declare(kind, Expr(Op.CONSTRUCT, kind, (shell._scalar(value),), None, here()))
 
 
 def matrix_multiply_add(

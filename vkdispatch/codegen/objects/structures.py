@@ -18,11 +18,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.objects.indexing import is_place_in
-from vkdispatch.codegen.trace.assignment import assign
+from vkdispatch.codegen.objects.buffers import BufferVariable, is_place_in
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
+from vkdispatch.codegen.trace.operators import assign
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, SharedArray, Storage, is_place
 from vkdispatch.compiler.ir import expressions as ex
@@ -248,7 +247,9 @@ class ItemArray:
         elif derived_dtypes.is_structure(item := self.var_type):
             assert self._owner is not None
             parts = _Parts(_hold_parts(value, item, self._owner))
-            self._visit_items(lambda place: place._vd_store(parts))
+            _visit(
+                self.shape, lambda inner: self._part((*self._indices, *inner), item, None)._vd_store(parts)
+            )
         else:
             if isinstance(value, ShaderVariable):
                 name = getattr(self._base(self._path).value, "name", "array")
@@ -261,10 +262,6 @@ class ItemArray:
             current().store(place, value)
         else:
             assign(place, ShaderVariable(value) if isinstance(value, Expr) else value)
-
-    def _visit_items(self, action: Callable[[Any], None]) -> None:
-        kind = self.var_type
-        _visit(self.shape, lambda indices: action(self._part((*self._indices, *indices), kind, None)))
 
     def _fill_from(self, values: "Sequence[Any] | np.ndarray[Any, Any]") -> None:
         count = len(self)
@@ -354,7 +351,7 @@ class _Fields:
         """Return what the dataclass has under a name that is no field: a method, a property, a constant."""
         if name.startswith("__"):
             raise AttributeError(name)
-        owner = next((each for each in self._vd_owner.__mro__ if name in vars(each)), None)
+        owner = next((kind for kind in self._vd_owner.__mro__ if name in vars(kind)), None)
         if owner is None:
             self._vd_unknown(name)
         member = vars(owner)[name]
@@ -363,7 +360,7 @@ class _Fields:
         return MethodType(member, self) if isinstance(member, FunctionType) else getattr(owner, name)
 
     def _vd_unknown(self, name: str) -> NoReturn:
-        known = ", ".join(each for each, _, _ in self._vd_kind.fields)
+        known = ", ".join(field for field, _, _ in self._vd_kind.fields)
         raise located(
             ComponentError, f"{self._vd_owner.__name__} has no field {name!r}; its fields are {known}"
         )
@@ -579,8 +576,8 @@ def _store_part(part: Any, value: object) -> None:
 def _owner_of(owner: type[Any], name: str) -> type[Any]:
     """Return the dataclass of a field, or of the items of one."""
     annotation: Any = derived_dtypes.field_types(owner)[name]
-    found: type[Any] = annotation.owner if isinstance(annotation, derived_dtypes.FixedArray) else annotation
-    return found
+    kind: type[Any] = annotation.owner if isinstance(annotation, derived_dtypes.FixedArray) else annotation
+    return kind
 
 
 def _first_leaf(kind: type[derived_dtypes.Structure], name: str) -> Path:
@@ -601,14 +598,14 @@ def _fields_within(kind: type[derived_dtypes.Structure]) -> Iterator[tuple[Path,
 
 def _hold_parts(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> list[Any]:
     """Return the values of all fields of a structure in registers, which stay as they are now."""
-    return [
-        part._copy()
-        if isinstance(part, ItemArray)
-        else ShaderVariable(held(part._value(), "item"))
-        if isinstance(part, ShaderVariable)
-        else part
-        for part in _parts_of(value, kind, owner)
-    ]
+    return [_hold(part, "item") for part in _parts_of(value, kind, owner)]
+
+
+def _hold(part: object, name: str) -> object:
+    """Copy an array or a GPU value to registers; anything else is returned as it is."""
+    if isinstance(part, ItemArray):
+        return part._copy()
+    return ShaderVariable(held(part._value(), name)) if isinstance(part, ShaderVariable) else part
 
 
 def _parts_of(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> Iterator[Any]:
@@ -634,12 +631,8 @@ def _parts_of(value: object, kind: type[derived_dtypes.Structure], owner: type[A
         part = getattr(value, name)
         if derived_dtypes.is_structure(field):
             yield from _parts_of(part, field, _owner_of(owner, name))
-        elif isinstance(part, ItemArray):
-            yield part._copy()
-        elif isinstance(part, ShaderVariable):
-            yield ShaderVariable(held(part._value(), name))
         else:
-            yield part
+            yield _hold(part, name)
 
 
 def _mismatch(given: str, owner: type[Any]) -> ArgumentTypeError:

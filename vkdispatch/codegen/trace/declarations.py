@@ -128,7 +128,7 @@ class Declarations:
         """Return an axis of shared memory: an int, or an integer of arguments that a call fixes."""
         if isinstance(axis, GpuValue) and not axis._extremes():
             value = axis._value()
-            variable = next((each for each in nodes((value,)) if each.value in self._unfixed), None)
+            variable = next((node for node in nodes((value,)) if node.value in self._unfixed), None)
             if variable is not None:
                 raise located(
                     ArgumentTypeError,

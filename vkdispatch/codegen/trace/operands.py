@@ -63,13 +63,28 @@ def check_dtype(kind: object, what: str) -> None:
         )
 
 
+def is_integer_scalar(kind: dt.DType) -> bool:
+    """Whether values of a dtype are single integers."""
+    return dt.is_scalar(kind) and dt.is_integer_dtype(kind)
+
+
+def mismatch(
+    message: str, value: object, error: type[VkDispatchError] = ArgumentTypeError
+) -> VkDispatchError:
+    """Return an error that ends in what was given: the dtype of a GPU value, or a value and its type."""
+    if isinstance(value, GpuValue):
+        value = value._value()
+    given = value.dtype.name if isinstance(value, Expr) else f"{value!r} ({type(value).__name__})"
+    return located(error, f"{message}, got {given}")
+
+
 def parse_operand(value: object, what: str, error: type[VkDispatchError] = ArgumentValueError) -> Expr:
     """Return the expression of a GPU value or number. Raises `error` for anything else."""
     if isinstance(value, GpuValue):
         return value._value()
     if ex.is_number(value):
         return ex.literal(value, ex.literal_dtype(value))
-    raise located(error, f"{what}: expected a GPU value or a number, got {value!r} ({type(value).__name__})")
+    raise mismatch(f"{what}: expected a GPU value or a number", value, error)
 
 
 def parse_components(values: tuple[object, ...], what: str) -> list[Expr | int | float | complex]:
@@ -81,10 +96,7 @@ def parse_components(values: tuple[object, ...], what: str) -> list[Expr | int |
         elif ex.is_number(value) or isinstance(value, complex):
             parts.append(value)
         else:
-            raise located(
-                ArgumentTypeError,
-                f"{what}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
-            )
+            raise mismatch(f"{what}: expected GPU values or numbers", value)
     return parts
 
 
@@ -118,12 +130,12 @@ def parse_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Ex
         (index,) = index
     if isinstance(index, GpuValue):
         expr = index._value()
-        if dt.is_scalar(expr.dtype) and dt.is_integer_dtype(expr.dtype):
+        if is_integer_scalar(expr.dtype):
             return expr
-        raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")
+        raise mismatch(f"the index of {what} must be an integer scalar", expr, error)
     if ex.is_integer_number(index):
         return int(index)
-    raise located(error, f"the index of {what} must be an integer, got {index!r} ({type(index).__name__})")
+    raise mismatch(f"the index of {what} must be an integer", index, error)
 
 
 # ---- GPU values in f-strings: each stands in the text as a placeholder until a print takes it ------------
@@ -154,16 +166,16 @@ def add_placeholder(placeholders: list[Placeholder], value: Expr, spec: str, tex
 
 def split_text(placeholders: list[Placeholder], text: str) -> list[str | Placeholder]:
     """Split a text into plain text and placeholders. Raises RuntimeError for one of another kernel."""
-    found: list[str | Placeholder] = []
+    pieces: list[str | Placeholder] = []
     for position, piece in enumerate(re.split(_PLACEHOLDER, text)):
         if position % 2 == 0:
             refuse_placeholders(piece, "print")
-            found += [piece] if piece else []
+            pieces += [piece] if piece else []
         elif int(piece) < len(placeholders):
-            found.append(placeholders[int(piece)])
+            pieces.append(placeholders[int(piece)])
         else:
             raise located(UsageError, "print: the f-string contains a value of another kernel")
-    return found
+    return pieces
 
 
 def take_placeholders(placeholders: list[Placeholder], text: str) -> list[str | Placeholder]:
@@ -177,7 +189,7 @@ def take_placeholders(placeholders: list[Placeholder], text: str) -> list[str | 
 
 def check_printed(placeholders: list[Placeholder]) -> None:
     """Warn of a value that was never printed. Raise RuntimeError if it had a format specification."""
-    warn_once_each(TEXT_IS_MADE_ONCE, [each.loc for each in placeholders if not (each.spec or each.printed)])
+    warn_once_each(TEXT_IS_MADE_ONCE, [item.loc for item in placeholders if not (item.spec or item.printed)])
     for placeholder in placeholders:
         if placeholder.spec and not placeholder.printed:
             raise located(

@@ -12,20 +12,14 @@ from vkdispatch.base import IN_CODEGEN
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace import range_checks
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
-from vkdispatch.codegen.trace.operands import GpuValue, parse_index
-from vkdispatch.codegen.trace.range_checks import (
-    check_comparison,
-    check_conversion,
-    check_difference,
-    check_quotient,
-    check_remainder,
-)
-from vkdispatch.compiler.ir import Expr, Op, ShaderFlags
+from vkdispatch.codegen.trace.operands import GpuValue, mismatch, parse_index, parse_stored_value
+from vkdispatch.compiler.ir import Expr, Op, ShaderFlags, Storage, is_constant, is_place, root_of
 from vkdispatch.compiler.ir import expressions as ex
-from vkdispatch.compiler.ir.literals import rounded
+from vkdispatch.compiler.ir.literals import MIRRORED, rounded
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.ir.nodes import COMPONENTS
+from vkdispatch.compiler.ir.nodes import COMPONENTS, is_same_place
 from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
 
 # ---- Components of vectors, complex numbers and matrices, as expressions ---------------------------------
@@ -203,22 +197,27 @@ def _widen_half(value: Expr) -> Expr:
 
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
+_RULES: dict[str, _Rule] = {
+    **{symbol: partial(ex.add, symbol) for symbol in ("+", "-")},
+    **{symbol: partial(ex.bitwise, symbol) for symbol in ("<<", ">>", "&", "|", "^")},
+    "*": ex.multiply,
+    "/": ex.divide,
+}
 
 
-def _floor_divide_rule() -> _Rule:
-    return floor_quotient if _divides_as_python() else ex.floor_divide
+def _choose_rule(symbol: str) -> _Rule:
+    if symbol == "//":
+        return floor_quotient if divides_as_python() else ex.floor_divide
+    if symbol == "%":
+        return floor_remainder if divides_as_python() else ex.modulo
+    if symbol == "**":
+        return partial(ex.power, precise=has_flag(ShaderFlags.PRECISE_MATH))
+    return _RULES[symbol]
 
 
-def _modulo_rule() -> _Rule:
-    return floor_remainder if _divides_as_python() else ex.modulo
-
-
-def _divides_as_python() -> bool:
+def divides_as_python() -> bool:
+    """Whether `//` and `%` of the kernel being traced round down, as Python's."""
     return has_flag(ShaderFlags.PYTHON_DIVISION)
-
-
-def _power_rule() -> _Rule:
-    return partial(ex.power, precise=True) if has_flag(ShaderFlags.PRECISE_MATH) else ex.power
 
 
 # NumPy's functions behind the operators of its scalars.
@@ -289,6 +288,24 @@ def _place_of(value: object, frame: FrameType) -> tuple[int, CodeType, int]:
     return id(value), frame.f_code, frame.f_lasti
 
 
+def _is_neutral(symbol: str, kind: dt.DType, other: object, reflected: bool) -> bool:
+    """Whether an operator with this number changes neither a value nor its type."""
+    if symbol not in ("*", "//") or isinstance(other, Operators) or not ex.is_number(other):
+        return False
+    if other != 1 or chosen_arithmetic():
+        return False
+    if symbol == "//":
+        return not reflected and ex.is_integer_number(other) and dt.is_integer_dtype(kind)
+    return ex.is_integer_number(other) or not (dt.is_integer_dtype(kind) or ex.is_bool_like(kind))
+
+
+def _check_division(symbol: str, dividend: Expr, divisor: ex.Operand) -> None:
+    if symbol == "//":
+        range_checks.check_quotient(dividend)
+    elif symbol == "%":
+        range_checks.check_remainder(dividend, divisor, floors=divides_as_python())
+
+
 def _components_shape(value: Any) -> tuple[int, ...]:
     """Shape of the components of a vector, complex number or matrix; () of a scalar or a whole buffer."""
     try:
@@ -323,56 +340,34 @@ class Operators(GpuValue):
                 f"{symbol}: a {mine.name} and the complex number {other!r}; convert the value with "
                 "vc.to_complex64(...)",
             )
-        raise located(
-            ArgumentTypeError,
-            f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
-        )
+        raise mismatch(f"{symbol}: expected a GPU value or a number", other)
 
-    def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, mine, theirs)
-        return self._result(symbol, mine, theirs, rule(mine, theirs)) if own is None else self._wrap(own)
+    # whether it also computes `other + self`, where `other` is a GPU value of a class above
+    _goes_first = False
 
-    def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, theirs, mine)
-        return self._result(symbol, mine, theirs, rule(theirs, mine)) if own is None else self._wrap(own)
-
-    def _result(self, symbol: str, mine: Expr, theirs: ex.Operand, expr: Expr) -> Self:
-        if expr.dtype is not mine.dtype:
-            check_conversion(symbol, mine, expr.dtype)
-        elif isinstance(theirs, Expr) and expr.dtype is not theirs.dtype:
-            check_conversion(symbol, theirs, expr.dtype)
-        return self._wrap(expr)
-
-    def _with_symbol(
-        self,
-        rule: Callable[[str, ex.Operand, ex.Operand], Expr],
-        symbol: str,
-        other: object,
-        reflected: bool = False,
-    ) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
+    def _operate(self, symbol: str, other: object, reflected: bool = False) -> Self:
+        """Return `self + other`, or if `reflected` `other + self`, for any binary operator."""
+        if isinstance(other, Operators) and other._goes_first and isinstance(other, type(self)):
+            return other._operate(symbol, self, not reflected)
+        mine = self._value()
+        if _is_neutral(symbol, mine.dtype, other, reflected):
+            return self
+        theirs = self._operand(other, symbol)
         operands = (theirs, mine) if reflected else (mine, theirs)
-        own = _apply_chosen(symbol, *operands)
-        return self._result(symbol, mine, theirs, rule(symbol, *operands)) if own is None else self._wrap(own)
-
-    def _compare(self, symbol: str, other: object) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, mine, theirs)
-        if own is None:
-            check_comparison(symbol, mine, theirs)
-            own = ex.compare(symbol, mine, theirs)
-        return self._wrap(own)
-
-    def _is_one(self, other: object, *, whole: bool = False) -> bool:
-        """Whether multiplying by `other` changes neither the value nor its type."""
-        if isinstance(other, Operators) or not ex.is_number(other) or other != 1 or chosen_arithmetic():
-            return False
-        kind = self._value().dtype
-        return ex.is_integer_number(other) or not (
-            whole or dt.is_integer_dtype(kind) or ex.is_bool_like(kind)
-        )
+        chosen = _apply_chosen(symbol, *operands)
+        if chosen is not None:
+            return self._wrap(chosen)
+        if symbol in MIRRORED:
+            range_checks.check_comparison(symbol, *operands)
+            return self._wrap(ex.compare(symbol, *operands))
+        if not reflected and not chosen_arithmetic():
+            _check_division(symbol, mine, theirs)
+        expr = _choose_rule(symbol)(*operands)
+        if expr.dtype is not mine.dtype:
+            range_checks.check_conversion(symbol, mine, expr.dtype)
+        elif isinstance(theirs, Expr) and expr.dtype is not theirs.dtype:
+            range_checks.check_conversion(symbol, theirs, expr.dtype)
+        return self._wrap(expr)
 
     def _update(self, symbol: str, result: Self) -> Self:
         """Return what a name holds after an in-place operator: the result, as Python's numbers do."""
@@ -458,22 +453,22 @@ class Operators(GpuValue):
     # -- + - * / // % ** @
 
     def __add__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "+", other)
+        return self._operate("+", other)
 
     def __radd__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "+", other, reflected=True)
+        return self._operate("+", other, reflected=True)
 
     def __sub__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "-", other)
+        return self._operate("-", other)
 
     def __rsub__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "-", other, reflected=True)
+        return self._operate("-", other, reflected=True)
 
     def __mul__(self, other: object) -> Self:
-        return self if self._is_one(other) else self._apply(ex.multiply, other, "*")
+        return self._operate("*", other)
 
     def __rmul__(self, other: object) -> Self:
-        return self if self._is_one(other) else self._reflected(ex.multiply, other, "*")
+        return self._operate("*", other, reflected=True)
 
     def __matmul__(self, other: object) -> Self:
         if not isinstance(other, Operators):
@@ -481,106 +476,100 @@ class Operators(GpuValue):
         return self._wrap(ex.matmul(self._value(), other._value()))
 
     def __truediv__(self, other: object) -> Self:
-        return self._apply(ex.divide, other, "/")
+        return self._operate("/", other)
 
     def __rtruediv__(self, other: object) -> Self:
-        return self._reflected(ex.divide, other, "/")
+        return self._operate("/", other, reflected=True)
 
     def __floordiv__(self, other: object) -> Self:
-        if self._is_one(other, whole=True) and dt.is_integer_dtype(self._value().dtype):
-            return self
-        if chosen_arithmetic() is None:
-            check_quotient(self._value())
-        return self._apply(_floor_divide_rule(), other, "//")
+        return self._operate("//", other)
 
     def __rfloordiv__(self, other: object) -> Self:
-        return self._reflected(_floor_divide_rule(), other, "//")
+        return self._operate("//", other, reflected=True)
 
     def __mod__(self, other: object) -> Self:
-        if chosen_arithmetic() is None:
-            check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
-        return self._apply(_modulo_rule(), other, "%")
+        return self._operate("%", other)
 
     def __rmod__(self, other: object) -> Self:
-        return self._reflected(_modulo_rule(), other, "%")
+        return self._operate("%", other, reflected=True)
 
     def __pow__(self, other: object) -> Any:
         if ex.is_number(other) and other == 0 and not chosen_arithmetic():
             return 1
-        return self._apply(_power_rule(), other, "**")
+        return self._operate("**", other)
 
     def __rpow__(self, other: object) -> Self:
-        return self._reflected(_power_rule(), other, "**")
+        return self._operate("**", other, reflected=True)
 
     # -- << >> & | ^ ~
 
     def __lshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "<<", other)
+        return self._operate("<<", other)
 
     def __rlshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "<<", other, reflected=True)
+        return self._operate("<<", other, reflected=True)
 
     def __rshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, ">>", other)
+        return self._operate(">>", other)
 
     def __rrshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, ">>", other, reflected=True)
+        return self._operate(">>", other, reflected=True)
 
     def __and__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "&", other)
+        return self._operate("&", other)
 
     def __rand__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "&", other, reflected=True)
+        return self._operate("&", other, reflected=True)
 
     def __or__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "|", other)
+        return self._operate("|", other)
 
     def __ror__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "|", other, reflected=True)
+        return self._operate("|", other, reflected=True)
 
     def __xor__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "^", other)
+        return self._operate("^", other)
 
     def __rxor__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "^", other, reflected=True)
+        return self._operate("^", other, reflected=True)
 
     def __neg__(self) -> Self:
-        own = _apply_chosen("-", self._value())
-        return self._wrap(ex.negate(self._value()) if own is None else own)
+        chosen = _apply_chosen("-", self._value())
+        return self._wrap(ex.negate(self._value()) if chosen is None else chosen)
 
     def __pos__(self) -> Self:
         return self
 
     def __invert__(self) -> Self:
-        own = _apply_chosen("~", self._value())
-        return self._wrap(ex.invert(self._value()) if own is None else own)
+        chosen = _apply_chosen("~", self._value())
+        return self._wrap(ex.invert(self._value()) if chosen is None else chosen)
 
     def __abs__(self) -> Self:
-        own = _apply_chosen("abs", self._value())
-        if own is None:
-            check_difference("abs", self._value())
-            own = ex.absolute(self._value())
-        return self._wrap(own)
+        chosen = _apply_chosen("abs", self._value())
+        if chosen is None:
+            range_checks.check_difference("abs", self._value())
+            chosen = ex.absolute(self._value())
+        return self._wrap(chosen)
 
     # -- comparison
 
     def __lt__(self, other: object) -> Self:
-        return self._compare("<", other)
+        return self._operate("<", other)
 
     def __le__(self, other: object) -> Self:
-        return self._compare("<=", other)
+        return self._operate("<=", other)
 
     def __gt__(self, other: object) -> Self:
-        return self._compare(">", other)
+        return self._operate(">", other)
 
     def __ge__(self, other: object) -> Self:
-        return self._compare(">=", other)
+        return self._operate(">=", other)
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
-        return self._compare("==", other)
+        return self._operate("==", other)
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return self._compare("!=", other)
+        return self._operate("!=", other)
 
     def __bool__(self) -> bool:
         place, note = here(), _explain_unrewritten()
@@ -638,3 +627,83 @@ class Operators(GpuValue):
 
     def __ixor__(self, other: object) -> Self:
         return self._update("^", self ^ other)
+
+
+# ---- Assignments to places: elements, registers and their components -------------------------------------
+
+
+def assign(place: Expr, value: object) -> None:
+    """Store a value in a place."""
+    update = value._pending_update() if isinstance(value, GpuValue) else None
+    if isinstance(value, GpuValue) and update is not None:
+        if is_same_place(update[0], place):
+            _check_update(place, update[1], value.expr)
+        else:
+            update = None
+    memory = root_of(place).value
+    if isinstance(memory, Storage):
+        for number in value._extremes() if isinstance(value, GpuValue) else (value,):
+            if ex.is_number(number):
+                ex.check_stored(number, dt.component_type(memory.dtype))
+    try:
+        stored = parse_stored_value(value, place.dtype)
+    except ArgumentValueError as error:
+        held = root_of(place)
+        storage = held.value
+        if isinstance(storage, Storage) and storage.dtype is not held.dtype:
+            error.add_note(
+                f"The buffer holds {storage.dtype.name}; kernels read and write its elements as "
+                f"{held.dtype.name}."
+            )
+        raise
+    if is_constant(root_of(place)):
+        raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
+    if not is_place(place):
+        of_array = dt.is_array(root_of(place).dtype)
+        raise located(
+            ArgumentValueError,
+            "the arguments of a kernel cannot be assigned to; of an array, a[:] is a copy"
+            if of_array
+            else "this value cannot be assigned to; copy it with .to_register() and assign to that",
+        )
+    recorder = current()
+    if recorder.aliasing and is_same_place(stored, place):
+        # buf[i] += x ends with buf[i] = buf[i]
+        return
+    if update is not None and (stored is update[0] or _combines(stored, update[1], update[0])):
+        recorder.update(place, stored)
+    else:
+        recorder.store(place, stored)
+    recorder.note_copy(place)
+
+
+def update_in_place(place: Expr, symbol: str, value: Expr) -> None:
+    """Record `place op= x`, whose result is `value`."""
+    _check_update(place, symbol, value)
+    if _combines(value, symbol, place):
+        current().store(place, value.args[1], symbol)
+    elif value is not place:
+        current().store(place, value)
+
+
+def _combines(value: Expr, symbol: str, place: Expr) -> bool:
+    """Whether a value is one operation on what a place holds."""
+    if value.op is not Op.BINARY or value.value != symbol:
+        return False
+    left = value.args[0]
+    return left is place or (left.op is Op.REGISTER and left.value is place.value)
+
+
+def _check_update(place: Expr, symbol: str, value: Expr) -> None:
+    if symbol == "/" and dt.is_integer_dtype(place.dtype):
+        raise located(ArgumentValueError, f"/=: the quotient does not go into {place.dtype.name}; use //=")
+    if value.dtype is not place.dtype:
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
+            + (
+                "to count, start with a number, such as .to_dtype(vd.int32).to_register()"
+                if place.dtype is dt.bool_
+                else f"convert the operand with .to_dtype(vd.{place.dtype.name})"
+            ),
+        )

@@ -10,9 +10,7 @@ from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.literals import MIRRORED, bounds, known_outcome, wider_type
 from vkdispatch.compiler.ir.location import warn, within_library
 
-# ---- Where differences of unsigned ids are negative ------------------------------------------------------
-#
-# What they are in the first invocation, where ids are 0.
+# ---- Values of integers in the first invocation, where ids are 0 -----------------------------------------
 
 
 # Expressions are looked through this far.
@@ -23,12 +21,8 @@ _MAY_REACH_ZERO = frozenset(("%", "/", "&", ">>"))
 # Builtin values that are 0 in the first invocation.
 _IDS = frozenset(
     (
-        Builtin.GLOBAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_INDEX,
-        Builtin.WORKGROUP_ID,
-        Builtin.SUBGROUP_ID,
-        Builtin.SUBGROUP_INVOCATION_ID,
+        *(Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX),
+        *(Builtin.WORKGROUP_ID, Builtin.SUBGROUP_ID, Builtin.SUBGROUP_INVOCATION_ID),
     )
 )
 
@@ -70,7 +64,7 @@ def _find_bounds(value: Expr, known: dict[int, _Bounds | None], depth: int) -> _
         return None
     if id(value) not in known:
         known[id(value)] = None  # a register that is made of itself
-        parts = [_find_bounds(each, known, depth + 1) for each in _operands(value)]
+        parts = [_find_bounds(operand, known, depth + 1) for operand in _operands(value)]
         known[id(value)] = None if None in parts else _combine(value, [part for part in parts if part])
     return known[id(value)]
 
@@ -96,12 +90,12 @@ def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
         return parts[0] if len(parts) == 1 else None
     if value.op in (Op.COMPONENT, Op.SWIZZLE):
         picked = ["xyzw".index(letter) for letter in str(value.value)]
-        return [parts[0][min(each, len(parts[0]) - 1)] for each in picked]
+        return [parts[0][min(position, len(parts[0]) - 1)] for position in picked]
     if value.op is Op.SELECT:
         pairs = zip(*(part * count if len(part) == 1 else part for part in parts), strict=True)
         return [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
     if value.op is Op.CONSTRUCT:
-        joined = [each for part in parts for each in part]
+        joined = [ends for part in parts for ends in part]
         return joined * count if len(joined) == 1 else joined
     if value.op is not Op.BINARY or value.value not in LINEAR | _MAY_REACH_ZERO:
         return None
@@ -121,9 +115,7 @@ def _calculate(symbol: str, a: tuple[float, float], b: tuple[float, float]) -> t
     return (0, a[1]) if a[0] >= 0 else (-math.inf, math.inf)
 
 
-# ---- Warnings about integers whose type makes an operation pointless, or wrong ---------------------------
-#
-# Unsigned differences.
+# ---- Warnings about comparisons that always come out alike, and about unsigned differences ---------------
 
 
 # Operations whose value is negative, or wraps around, where one of their operands does.
@@ -148,8 +140,8 @@ def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
     scalar = dt.component_type(value.dtype)
     if not dt.is_integer_dtype(scalar) or not (dt.is_scalar(value.dtype) or symbol in ("==", "!=")):
         return
-    own = int(number) if ex.is_integer_number(number) else float(number)
-    outcome = known_outcome(symbol, scalar, own)
+    plain = int(number) if ex.is_integer_number(number) else float(number)
+    outcome = known_outcome(symbol, scalar, plain)
     if outcome is None or within_library():
         return
     if symbol in (">=", "<") and number == 0 and _is_position(value):
@@ -282,11 +274,9 @@ def _is_id_less(value: Expr) -> bool:
         return False
     if _is_narrow(first) and _is_narrow(second):
         return True
-    return second.op is Op.ARGUMENT or (second.op is Op.LITERAL and _is_positive(second.value))
-
-
-def _is_positive(number: object) -> bool:
-    return isinstance(number, int) and number > 0
+    return second.op is Op.ARGUMENT or (
+        second.op is Op.LITERAL and isinstance(second.value, int) and second.value > 0
+    )
 
 
 def _starts_below_zero(value: Expr) -> bool:

@@ -40,18 +40,18 @@ class Contents:
                 self.values[key].pop()
         for statement in statements[len(counted) :]:
             registers, before = [], self.exits
-            for each in ir.walk((statement,)):
-                if isinstance(each, ir.Declare):
-                    register, value = each.register, each.value
-                elif isinstance(each, ir.Store):
-                    root, value = ir.root_of(each.place).value, each.value
+            for inner in ir.walk((statement,)):
+                if isinstance(inner, ir.Declare):
+                    register, value = inner.register, inner.value
+                elif isinstance(inner, ir.Store):
+                    root, value = ir.root_of(inner.place).value, inner.value
                     if not isinstance(root, ir.Register):
                         continue
                     register = root
-                    if each.operator is not None:
-                        value = ir.Expr(ir.Op.BINARY, each.place.dtype, (each.place, value), each.operator)
+                    if inner.operator is not None:
+                        value = ir.Expr(ir.Op.BINARY, inner.place.dtype, (inner.place, value), inner.operator)
                 else:
-                    self.exits += isinstance(each, (ir.Break, ir.Return))
+                    self.exits += isinstance(inner, (ir.Break, ir.Return))
                     continue
                 registers.append(id(register))
                 self.values.setdefault(id(register), []).append(value)
@@ -102,6 +102,11 @@ def close_block(frame: Frame, block: ir.Block) -> ir.Statement:
         return ir.If(frame.branches, block, frame.loc)
     assert frame.condition is not None
     return ir.If((*frame.branches, (frame.condition, block)), None, frame.loc)
+
+
+def make_zero(kind: DType) -> ir.Expr:
+    """Return the initial value of a register that is assigned before it is read."""
+    return literal(False, bool_) if kind is bool_ else construct(kind, ())
 
 
 _MEMORY = (ir.Op.ELEMENT, ir.Op.IMAGE_LOAD, ir.Op.REGISTER)
@@ -187,23 +192,19 @@ class Recorder(Declarations):
 
     def declare_around(self, kind: DType, value: ir.Expr, name: str | None = None) -> ir.Expr:
         """Declare a register for a local variable outside the open plain scopes, and assign to it."""
-        frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
-        loc = here()
-        register = ir.Register(self.claim_name(name), kind, local=True)
-        if frame is self._frames[-1]:
-            self.emit(ir.Declare(register, value, loc))
-            return ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
-        zero = literal(False, bool_) if kind is bool_ else construct(kind, ())
-        frame.statements.append(ir.Declare(register, zero, loc))
-        place = ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
+        if self._frames[-1].kind != "scope":
+            return self.declare(kind, value, name, local=True)
+        place = self.declare_array(kind, make_zero(kind), name, local=True)
         self.store(place, value)
         return place
 
-    def declare_array(self, kind: DType, value: ir.Expr, name: str | None = None) -> ir.Expr:
+    def declare_array(
+        self, kind: DType, value: ir.Expr, name: str | None = None, *, local: bool = False
+    ) -> ir.Expr:
         """Declare an array of one invocation outside the open plain scopes."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
         loc = here()
-        register = ir.Register(self.claim_name(name), kind)
+        register = ir.Register(self.claim_name(name), kind, local=local)
         frame.statements.append(ir.Declare(register, value, loc))
         return ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
 
