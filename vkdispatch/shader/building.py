@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from vkdispatch.base import dtype
+from vkdispatch.base import dtype, errors
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kernel_errors import StandingTicket
 from vkdispatch.base.command_list import ALL_QUEUES
@@ -14,13 +14,6 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, pair_twin
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    DeviceLostError,
-    ShaderBuildError,
-    UnsupportedError,
-    VulkanError,
-)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
@@ -50,7 +43,7 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
     if x * y * z > context.max_workgroup_invocations or any(
         size > most for size, most in zip(local_size, context.max_workgroup_size, strict=True)
     ):
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{who}: local_size: {local_size} is more than this device's workgroups hold: at most "
             f"{context.max_workgroup_size}, {context.max_workgroup_invocations} invocations in all"
         )
@@ -70,7 +63,7 @@ def check_shared_memory(
     if size > context.max_shared_memory:
         by_call = [f"{each.name!r} {counts[id(each)]}" for each in kernel.shared if each.size is None]
         elements = f" (elements with these arguments: {', '.join(by_call)})" if by_call else ""
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes{elements}; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
@@ -100,7 +93,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
     if not variants.can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
             "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
             "dtype of 32 bits"
@@ -111,7 +104,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
         missing = variants.find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:
-            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
+            raise errors.UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
                 error = _make_unsupported(who, device, name + _name_argument(description, kinds))
@@ -160,8 +153,8 @@ def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> st
     return ""
 
 
-def _make_unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
-    return UnsupportedError(
+def _make_unsupported(who: str, device: DeviceInfo, what: str) -> errors.UnsupportedError:
+    return errors.UnsupportedError(
         f"{who}: the device {device.device_name!r} has no {what}; use another dtype or device"
     )
 
@@ -408,7 +401,7 @@ def build_kernel(
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
-        raise ArgumentValueError(f"{who}: {error}{more}") from error
+        raise errors.ArgumentValueError(f"{who}: {error}{more}") from error
 
 
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
@@ -419,7 +412,7 @@ def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     depth, loc = find_depth(flat)
     if depth > DEEPEST:
         raise located(
-            UnsupportedError,
+            errors.UnsupportedError,
             f"{who}: conditions and loops are nested {depth} deep here, and Mesa's llvmpipe, which ignores "
             f"conditions beyond 80, takes {DEEPEST}: join conditions by `and`, or keep one in a variable "
             "and test that after the nest",
@@ -445,17 +438,17 @@ def _compile(
             context=context,
             place=kernel.place,
         )
-    except ShaderBuildError as error:
+    except errors.ShaderBuildError as error:
         log = error.compiler_log or ""
-        raise ShaderBuildError(
+        raise errors.ShaderBuildError(
             f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
-    except DeviceLostError:
+    except errors.DeviceLostError:
         raise
-    except VulkanError as error:
-        raise ShaderBuildError(
+    except errors.VulkanError as error:
+        raise errors.ShaderBuildError(
             f"{who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
         ) from error
 

@@ -11,23 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    ComponentError,
-    UsageError,
-    notebook_shell,
-)
+from vkdispatch.base import errors
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.compiler import lints
 from vkdispatch.compiler.ir.location import is_foreign, located
-from vkdispatch.compiler.lints import (
-    check_barriers,
-    check_dimensions,
-    check_orientation,
-    check_streams,
-    check_sums,
-)
 from vkdispatch.control_flow.frame import check_result
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.shader.dependencies import Versions, find_functions, freeze
@@ -140,12 +128,12 @@ class KernelMethod(Referenced):
         if args and self._owner is not None and isinstance(args[0], self._owner):
             self._get_kernel(args[0])(*args[1:], **kwargs)
             return
-        raise ArgumentTypeError(self._explain())
+        raise errors.ArgumentTypeError(self._explain())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise ComponentError(self._explain())
+        raise errors.ComponentError(self._explain())
 
     def _explain(self) -> str:
         first = self._function.__code__.co_varnames[0]
@@ -157,7 +145,7 @@ class KernelMethod(Referenced):
     def _get_kernel(self, instance: Any) -> ShaderFunction:
         if is_tracing():
             raise located(
-                UsageError,
+                errors.UsageError,
                 f"{self._shown}: a kernel cannot call another one; make what they share a plain method",
             )
         with self._lock:
@@ -186,7 +174,7 @@ class KernelMethod(Referenced):
         try:
             reference = weakref.ref(instance, forget)
         except TypeError:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{self._shown}: instances of {type(instance).__name__} cannot be referred to weakly, so "
                 "their kernels would never be freed; add '__weakref__' to its __slots__ (dataclasses: "
                 "weakref_slot=True)"
@@ -354,13 +342,13 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     array([2., 4., 6.], dtype=float32)
     """
     if _is_kernel(exec_size):
-        raise ArgumentTypeError(
+        raise errors.ArgumentTypeError(
             "@vd.shader needs parentheses and a launch size, such as @vd.shader('data.size')"
         )
     if precise_math:
         flags |= vc.ShaderFlags.PRECISE_MATH
     if exec_size is not None and workgroups is not None:
-        raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
+        raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
         parse_local_size(local_size)
     parse_check(check)
@@ -382,15 +370,15 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 from vkdispatch.base.tracebacks import hide_own_frames
 
                 _note_call(error)
-                hide_own_frames(error, notebook_shell())
+                hide_own_frames(error, errors.notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
-        check_dimensions(description.kernel, exec_size)
-        check_orientation(description.kernel, exec_size)
+        lints.check_dimensions(description.kernel, exec_size)
+        lints.check_orientation(description.kernel, exec_size)
         if not is_foreign(getattr(function, "__code__", shader.__code__).co_filename):
-            check_barriers(description.kernel, local_size)
-        check_sums(description.kernel, exec_size, workgroups, local_size)
-        check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
+            lints.check_barriers(description.kernel, local_size)
+        lints.check_sums(description.kernel, exec_size, workgroups, local_size)
+        lints.check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
         traced._defined = find_home(function)
@@ -405,7 +393,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         else:
             method = is_method(function, arg_type_annotations)
         if not callable(function):
-            raise ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
+            raise errors.ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
         signature = read_signature(
             function, arg_type_annotations, arg_names, arg_defaults, local_names, method=method
         )
@@ -425,7 +413,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 # held weakly, as the kernel does not keep its instance
                 target = instance()
                 if target is None:
-                    raise UsageError(
+                    raise errors.UsageError(
                         f"{function.__qualname__}: the kernel must be traced again, as what it reads has "
                         "changed, but the instance that it is a method of is gone; keep that"
                     )

@@ -9,16 +9,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from vkdispatch.base import errors
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import get_context, is_context_initialized
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    KernelWarning,
-    UsageError,
-    VkDispatchError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import Listed
@@ -125,7 +119,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Both `workgroups` and `exec_count` are given, or a size is invalid.
         """
         if workgroups is not None and exec_count is not None:
-            raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
+            raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
         self.shader_description = shader_description
         self.name = shader_description.name
         self.local_size = local_size
@@ -269,7 +263,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
                 warnings.warn(
                     f"{kernel.who}: what it reads has changed, but it keeps the values that it was traced "
                     "with, as another kernel was made of the same function since; make it anew",
-                    KernelWarning,
+                    errors.KernelWarning,
                     stacklevel=3,
                 )
                 return kernel
@@ -346,20 +340,20 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         kernel = self._follow()
         kernel.require_free_groups()
         if "graph" in kwargs:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{kernel.who}: autotune does not accept a graph: it launches kernels itself"
             )
         size, named = kernel.read_size(kwargs)
         if size.in_groups:
-            raise UsageError(f"{kernel.who}: autotune needs an exec_size, not workgroups")
+            raise errors.UsageError(f"{kernel.who}: autotune needs an exec_size, not workgroups")
         if is_dummy():
-            raise UsageError(f"{kernel.who}: kernels do not run on the dummy backend")
+            raise errors.UsageError(f"{kernel.who}: kernels do not run on the dummy backend")
         context = get_context()
         values = bind_values(kernel.who, kernel.parameters, args, named)
         check_values(kernel.who, kernel.parameters, values, context, None)
         extent = kernel.compute_extent(size, values)
         if 0 in extent:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{kernel.who}: autotune: exec_size: {extent} has no invocations to time"
             )
 
@@ -528,7 +522,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def __repr__(self) -> str:
         try:
             return repr(self.get_src())
-        except VkDispatchError:
+        except errors.VkDispatchError:
             # There is no device, or the kernel does not compile for it.
             return repr(self.get_src(build=False))
 

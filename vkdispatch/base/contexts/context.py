@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from vkdispatch.base import errors, init
-from vkdispatch.base.contexts.selection import (
-    check_enableable,
-    choose_families,
-    parse_devices,
-    parse_extensions,
-    refuse_unusable,
-)
+from vkdispatch.base.contexts import selection
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, as_int, as_nanoseconds, batch_timeout, internal
@@ -106,12 +100,12 @@ class Context(Unshared, Listed):
         VulkanError
             The driver failed to create a device.
         """
-        indices = parse_devices(device_ids)
-        refuse_unusable(indices)
-        families = choose_families(indices, None, queue_families, False)
-        names = parse_extensions(extensions)
+        indices = selection.parse_devices(device_ids)
+        selection.refuse_unusable(indices)
+        families = selection.choose_families(indices, None, queue_families, False)
+        names = selection.parse_extensions(extensions)
         infos = [init.get_devices()[index] for index in indices]
-        check_enableable(names, infos)
+        selection.check_enableable(names, infos)
         self.timeout = batch_timeout(timeout)
         # None on the dummy backend, which has nothing to run on.
         engine = (

@@ -7,14 +7,8 @@ from _thread import _local
 from collections.abc import Iterable, Iterator, Sequence
 
 from vkdispatch.base import process
+from vkdispatch.base.contexts import selection
 from vkdispatch.base.contexts.context import GLOBAL_LOCK, Context, parse_queue
-from vkdispatch.base.contexts.selection import (
-    choose_devices,
-    choose_families,
-    parse_devices,
-    parse_extensions,
-    refuse_unusable,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import get_backend, initialize, is_dummy, is_vulkan
 from vkdispatch.base.process import as_int, parse_positive
@@ -90,7 +84,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
     --------
     >>> context = vd.make_context(timeout=60)
     """
-    names = parse_extensions(extensions)
+    names = selection.parse_extensions(extensions)
     with GLOBAL_LOCK:
         current = Context._global
         if current is not None and current.usable:
@@ -107,12 +101,12 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
             )
         lost = _end_lost_context(device_ids is not None)
         if device_ids is not None:
-            devices = parse_devices(device_ids)
+            devices = selection.parse_devices(device_ids)
         elif lost is not None and device_count is None and not use_cpu and not multi_device:
             devices = lost.device_ids
         else:
-            devices = choose_devices(device_count, use_cpu, multi_device)
-        refuse_unusable(devices)
+            devices = selection.choose_devices(device_count, use_cpu, multi_device)
+        selection.refuse_unusable(devices)
         if lost is not None:
             # A context without a limit stays without, whatever VKDISPATCH_TIMEOUT is now.
             timeout = timeout if timeout is not None else lost.timeout or math.inf
@@ -120,7 +114,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
                 names = list(dict.fromkeys([*lost._extensions, *names]))
                 if queue_counts is None and not multi_queue:
                     queue_families = queue_families or lost.queue_families
-        families = choose_families(devices, queue_counts, queue_families, multi_queue)
+        families = selection.choose_families(devices, queue_counts, queue_families, multi_queue)
         context = Context(devices, families, names, timeout)
         _log_devices(context)
         Context._global = context
@@ -348,9 +342,11 @@ def new_context(
         As `make_context`.
     """
     initialize()
-    devices = parse_devices(device)
-    refuse_unusable(devices)
-    families = choose_families(devices, None, None if queue_families is None else [queue_families], False)
+    devices = selection.parse_devices(device)
+    selection.refuse_unusable(devices)
+    families = selection.choose_families(
+        devices, None, None if queue_families is None else [queue_families], False
+    )
     return Context(devices, families, extensions)
 
 

@@ -10,14 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, count
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    SharingError,
-    UsageError,
-    VulkanError,
-)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.formats import note, start_clock
 
@@ -28,7 +22,7 @@ from vkdispatch.base.sharing.formats import note, start_clock
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 
-class CaptureError(UsageError):
+class CaptureError(errors.UsageError):
     """A CUDA stream whose work is being captured in a CUDA graph."""
 
 
@@ -37,7 +31,7 @@ def load_driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError:
-        raise SharingError(
+        raise errors.SharingError(
             "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch-gpu[cuda]'"
         ) from None
     return driver
@@ -47,7 +41,7 @@ def check_result(result: tuple[Any, ...]) -> Any:
     """Return what a function of the driver gave. Raises SharingError if it failed."""
     code, *values = result
     if int(code) != 0:
-        raise SharingError(f"CUDA: {code.name}")
+        raise errors.SharingError(f"CUDA: {code.name}")
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
@@ -68,20 +62,20 @@ def parse_stream(stream: Any, name: str = "stream") -> int | None:
     try:
         number = int(stream)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
+        raise errors.ArgumentTypeError(
             f"{name}: expected a CUDA stream, an int or None, got {type(stream).__name__}"
         ) from None
     if number == -1:
         return None
     if number < -1:
-        raise ArgumentValueError(f"{name}: expected a CUDA stream, 1, 2 or -1, got {number}")
+        raise errors.ArgumentValueError(f"{name}: expected a CUDA stream, 1, 2 or -1, got {number}")
     return number or LEGACY_STREAM
 
 
 def parse_dlpack_stream(stream: Any) -> int | None:
     """Return the handle of a stream in a protocol, as `parse_stream` does, but 0 raises ValueError."""
     if isinstance(stream, int) and stream == 0:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             "stream: 0 may be one of two streams; expected 1 (the legacy default stream), 2 (the thread's "
             "default stream), a stream's handle, or -1"
         )
@@ -132,7 +126,9 @@ class CudaBlocks:
             self._unmap(number)
         block = memory.block()
         if block is None:
-            raise SharingError("this memory was not allocated so that CUDA can share it; copy the buffer")
+            raise errors.SharingError(
+                "this memory was not allocated so that CUDA can share it; copy the buffer"
+            )
         number, size, offset, is_dedicated = block
         if number not in self._blocks:
             with self._enter():
@@ -148,14 +144,14 @@ class CudaBlocks:
         description.flags = driver.CUDA_EXTERNAL_MEMORY_DEDICATED if is_dedicated else 0
         try:
             imported = check_result(driver.cuImportExternalMemory(description))
-        except SharingError:
+        except errors.SharingError:
             os.close(file)
             raise
         extent = driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
         extent.offset, extent.size = 0, size
         try:
             return imported, int(check_result(driver.cuExternalMemoryGetMappedBuffer(imported, extent)))
-        except SharingError:
+        except errors.SharingError:
             driver.cuDestroyExternalMemory(imported)
             raise
 
@@ -216,7 +212,7 @@ class CudaBlocks:
         """Whether memory, which may be destroyed by now, is still where CUDA knows it."""
         try:
             return self.map(memory) == address
-        except (RuntimeError, SharingError):
+        except (RuntimeError, errors.SharingError):
             return False
 
 
@@ -349,7 +345,9 @@ class CudaLink:
             device = check_result(self._driver.cuDeviceGet(ordinal))
             if bytes(check_result(self._driver.cuDeviceGetUuid(device)).bytes) == wanted:
                 return ordinal, device
-        raise SharingError(f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?")
+        raise errors.SharingError(
+            f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?"
+        )
 
     @contextmanager
     def enter(self) -> Iterator[None]:
@@ -389,7 +387,7 @@ class CudaLink:
         description.handle.fd = file
         try:
             return check_result(self._driver.cuImportExternalSemaphore(description))
-        except SharingError:
+        except errors.SharingError:
             os.close(file)
             raise
 
@@ -424,7 +422,7 @@ class CudaLink:
         with self.enter():
             owner = check_result(self._driver.cuStreamGetCtx(self._driver.CUstream(stream)))
         if int(owner) != int(self.primary):
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{name}: the stream does not belong to CUDA's device {self.ordinal} (its primary context), "
                 "on which the context computes"
             )
@@ -586,7 +584,7 @@ class CudaLink:
         except CaptureError:
             self._returned.append((loan, stream))
             return False  # a call after the capture takes it
-        except (SharingError, VulkanError):  # the stream is gone, or CUDA or the context is
+        except (errors.SharingError, errors.VulkanError):  # the stream is gone, or CUDA or the context is
             self.synchronize()
         return True
 
@@ -664,7 +662,7 @@ def find_link(context: Context) -> CudaLink:
         link = _links.get(context)
         if link is None:
             if not can_link(context):
-                raise SharingError(f"CUDA cannot share memory of {context._devices}")
+                raise errors.SharingError(f"CUDA cannot share memory of {context._devices}")
             link = _links[context] = CudaLink(context)
         return link
 
