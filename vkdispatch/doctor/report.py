@@ -158,15 +158,11 @@ def _try_driver(manifest: str, seconds: float) -> Facts:
         **dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), manifest),
         **dict.fromkeys(("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"), ""),
     }
-    found = run_child("loader", manifest, seconds=seconds, **chosen)
+    facts = run_child("loader", manifest, seconds=seconds, **chosen)
     return {
         "manifest": manifest,
-        "fault": found.get("fault"),
-        "devices": [device["name"] for device in found.get("devices", [])],
-        "error": found.get("error"),
-        "ended": found["ended"],
-        "doing": found["doing"],
-        "said": found["said"],
+        "devices": [device["name"] for device in facts.get("devices", [])],
+        **{key: facts.get(key) for key in ("fault", "error", "ended", "doing", "said")},
     }
 
 
@@ -204,17 +200,8 @@ def _describe_device(index: int, device: Facts, others: list[Facts]) -> Facts:
 
 # Names of accounts that tell nothing of a person, and words that paths contain anyway.
 _NOBODY = {
-    "root",
-    "user",
-    "ubuntu",
-    "debian",
-    "admin",
-    "runner",
-    "vkdispatch",
-    "vulkan",
-    "python",
-    "lib",
-    "usr",
+    *("root", "user", "ubuntu", "debian", "admin", "runner"),
+    *("vkdispatch", "vulkan", "python", "lib", "usr"),
 }
 
 
