@@ -126,14 +126,12 @@ class Buffer(Transfers, Generic[_D]):
         """
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
-        self._set_shape(shape, var_type)
+        self._set_layout(data.layout_of(shape, var_type))
         Handle.__init__(self, context)
         self._allocate(False)
 
-    def _set_shape(self, shape: Shape, var_type: Any) -> None:
-        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = data.layout_of(
-            shape, var_type
-        )
+    def _set_layout(self, layout: data.Layout) -> None:
+        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = layout
 
     def _allocate(self, for_device: bool) -> None:
         # A binding needs memory even if there are no elements.
@@ -263,11 +261,9 @@ class Buffer(Transfers, Generic[_D]):
         return self._view((kind, self.shape, self.size, self.mem_size, self.shader_shape))
 
     def _view(self, layout: data.Layout) -> "Buffer[Any]":
-        view: Buffer[Any] = Buffer.__new__(Buffer)
-        view.var_type, view.shape, view.size, view.mem_size, view.shader_shape = layout
-        Handle.__init__(view, self.context)
-        view._base = base = self if self._base is None else self._base
-        view._native = base._native
+        base = self if self._base is None else self._base
+        view = Buffer._of_result(self.context, base._native, layout)
+        view._base = base
         view.register_parent(base)
         return view
 
@@ -484,7 +480,7 @@ def function_buffer(
     reads it. If the buffer is `steady`, the graph leaves its contents as they were.
     """
     buffer: Buffer[Any] = _new(Buffer)
-    buffer._set_shape(shape, var_type)
+    buffer._set_layout(data.layout_of(shape, var_type))
     Handle.__init__(buffer, context)
     buffer._allocate(True)  # kernels write it first, perhaps after pending work on reused memory
     buffer._native.mark(steady)

@@ -377,20 +377,11 @@ BFLOAT16_HOST = HostDtype("bfloat16", 2, "H", "float")
 _BY_NAME: dict[str, DType] = {"complex32": complex32, "bfloat16": bfloat16}
 
 _NUMPY_TYPES: dict[DType, type[Any]] = {
-    int16: np.int16,
-    uint16: np.uint16,
-    int32: np.int32,
-    uint32: np.uint32,
-    int64: np.int64,
-    uint64: np.uint64,
-    float16: np.float16,
-    float32: np.float32,
-    float64: np.float64,
-    bool_: np.bool_,
-    int8: np.int8,
-    uint8: np.uint8,
-    complex64: np.complex64,
-    complex128: np.complex128,
+    kind: getattr(np, kind.__name__)
+    for kind in (
+        *(int16, uint16, int32, uint32, int64, uint64, float16, float32, float64, bool_, int8, uint8),
+        *(complex64, complex128),
+    )
 }
 
 

@@ -59,7 +59,7 @@ class Image(ImageTransfers):
     """
 
     _instead = "write image.read() to an image of the same shape"
-    _view_type: image_view_type | None = None
+    _view_type: image_view_type  # of subclasses
     is_external = False
 
     def __init__(
@@ -167,7 +167,7 @@ class Image(ImageTransfers):
         from vkdispatch.base.contexts.vulkan_handles import as_handle
 
         number = as_handle("handle", handle)
-        if cls._view_type is None:
+        if cls is Image:
             raise ArgumentTypeError("from_handle: call it on Image1D, Image2D, Image2DArray or Image3D")
         _, kind, channels = image_formats.parse_format(format)
         image = cls.__new__(cls)
@@ -299,9 +299,7 @@ class Image1D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate `shape` texels. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_1D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image2D(Image):
@@ -327,9 +325,7 @@ class Image2D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate an image. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_2D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image2DArray(Image):
@@ -356,15 +352,7 @@ class Image2DArray(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate the layers. Raises the errors of `Image`."""
-        super().__init__(
-            shape,
-            layers,
-            dtype,
-            channels,
-            image_view_type.VIEW_TYPE_2D_ARRAY,
-            enable_mipmaps,
-            context=context,
-        )
+        super().__init__(shape, layers, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image3D(Image):
@@ -390,9 +378,7 @@ class Image3D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate an image. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_3D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Sampler(Handle):
@@ -452,10 +438,8 @@ class Sampler(Handle):
         if not isinstance(image, Image):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
-        options = image_formats.SamplerOptions(
-            mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
-        )
-        settings = image_formats.parse_settings(image.dtype, options)
+        filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
+        settings = image_formats.parse_settings(image.dtype, filters, address_mode, lods, border_color)
         _check_filterable(image, settings)
         if not image._native.sampleable:
             raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
@@ -488,10 +472,9 @@ class Sampler(Handle):
         self._native = None
 
     def __repr__(self) -> str:
-        settings = self.settings
-        found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
-        image = self.image
-        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
+        image, settings = self.image, self.settings
+        names = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
+        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {names}")
 
 
 def _parse_sizes(shape: object, rank: int) -> tuple[int, ...]:

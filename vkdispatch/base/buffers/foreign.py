@@ -70,16 +70,13 @@ def from_dlpack(
     if not isinstance(context, Context):
         raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
     elements = dlpack.take_elements(x, "x", context)
-    obstacle = _find_obstacle(elements, context)
-    if copy is not True and obstacle is None:
-        try:
-            buffer = _import(elements, context, ordered)
+    if copy is not True:
+        buffer = _import(elements, context, ordered)
+        if isinstance(buffer, Buffer):
             note("take", context, begin)
             return buffer
-        except VulkanError as error:
-            obstacle = f"the driver refused it: {error}"
-    if copy is False:
-        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
+        if copy is False:
+            raise SharingError(f"copy: False was passed, but x must be copied: {buffer}")
     return upload(elements, context)
 
 
@@ -153,18 +150,14 @@ def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) 
     begin = start_clock()
     context = get_context()
     elements = dlpack.merge_components(dlpack.take_elements(x, name, context), kind)
-    obstacle = _find_obstacle(elements, context)
-    if obstacle is None:
-        try:
-            buffer = _import(elements, context, ordered, name)
-            if elements.stream is not None:
-                find_link(context).add_visitor(elements.stream)
-            note("take", context, begin)
-            return buffer
-        except VulkanError as error:
-            obstacle = f"the driver refused it: {error}"
-    copy = "vd.from_dlpack(x, copy=True)" if is_array else "vd.asbuffer(np.array(x))"
-    raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with {copy}")
+    buffer = _import(elements, context, ordered, name)
+    if not isinstance(buffer, Buffer):
+        copy = "vd.from_dlpack(x, copy=True)" if is_array else "vd.asbuffer(np.array(x))"
+        raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {buffer}; copy it, with {copy}")
+    if elements.stream is not None:
+        find_link(context).add_visitor(elements.stream)
+    note("take", context, begin)
+    return buffer
 
 
 def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
@@ -187,12 +180,19 @@ def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
         )
 
 
-def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any]:
+def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any] | str:
+    """Return a buffer on the memory of elements, or why they have to be copied."""
+    obstacle = _find_obstacle(elements, context)
+    if obstacle is not None:
+        return obstacle
     _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
-    imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
-    return foreign_buffer(imported, elements, elements.shape, context)
+    try:
+        imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
+        return foreign_buffer(imported, elements, elements.shape, context)
+    except VulkanError as error:
+        return f"the driver refused it: {error}"
 
 
 def foreign_buffer(

@@ -396,16 +396,20 @@ def store(kind: str, key: str, data: bytes) -> None:
 
 def entries() -> dict[str, Usage]:
     """Return the usage of each kind of entry."""
+    top = _top()
+    if top is None:
+        return {}
     usage: dict[str, Usage] = {}
-    for _, kind, _, size in _all_files():
-        before = usage.get(kind, Usage(0, 0))
-        usage[kind] = Usage(before.count + 1, before.size + size)
-    return dict(sorted(usage.items()))
+    with top:
+        for _, kind, _, size in sorted(_files(top), key=lambda file: file[1]):
+            before = usage.get(kind, Usage(0, 0))
+            usage[kind] = Usage(before.count + 1, before.size + size)
+    return usage
 
 
 def size() -> int:
     """Return the bytes of all entries together."""
-    return sum(size for _, _, _, size in _all_files())
+    return sum(usage.size for usage in entries().values())
 
 
 def clear() -> int:
@@ -527,14 +531,6 @@ def _trim(top: PrivateFolder) -> None:
         total -= _blocks(size) * _BLOCK
         if total <= LIMIT // 2:
             break
-
-
-def _all_files() -> list[_File]:
-    top = _top()
-    if top is None:
-        return []
-    with top:
-        return _files(top)
 
 
 def _files(top: PrivateFolder, stale_s: float | None = None) -> list[_File]:

@@ -136,14 +136,15 @@ class Context(Unshared, Listed):
         timeout: float | None = None,
     ) -> "Context":
         """Return a context on a VkDevice of another library; see `vd.make_context_from_handles`."""
-        from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine, parse_handles
+        from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine
 
         init.initialize()
         if init.is_dummy():
             raise errors.UsageError("the dummy backend cannot use a device")
         limit = batch_timeout(timeout)
-        handles = parse_handles(instance, physical_device, device)
-        engine = make_foreign_engine(handles, queues, extensions, features, as_nanoseconds(limit))
+        engine = make_foreign_engine(
+            instance, physical_device, device, queues, extensions, features, as_nanoseconds(limit)
+        )
         (entry,) = engine.device_properties
         # -1 if this process sees the device through another driver
         index = next(
