@@ -262,7 +262,11 @@ def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
 
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
-        __name__, {"base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level"}
+        __name__,
+        {
+            "base.errors": "BackendUnavailableError",
+            "base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+        },
     )
 
 

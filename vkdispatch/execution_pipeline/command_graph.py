@@ -19,6 +19,7 @@ from vkdispatch.base.process import internal
 from vkdispatch.execution_pipeline import recordable
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions
+from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
@@ -195,8 +196,8 @@ class CommandGraph(CommandList):
         shader_description: recordable.Described,
         exec_limits: Sequence[int],
         blocks: Sequence[int],
-        bound_buffers: Sequence[recordable.BufferBindInfo],
-        bound_samplers: Sequence[recordable.ImageBindInfo] = (),
+        bound_buffers: Sequence[BufferBindInfo],
+        bound_samplers: Sequence[ImageBindInfo] = (),
         uniform_values: Mapping[str, object] | None = None,
         pc_values: Mapping[str, object] | None = None,
         shader_uuid: object = None,

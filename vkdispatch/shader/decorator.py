@@ -425,7 +425,8 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             bind_instance(option, size, first, object, signature.names)
         has_instance_size = is_instance_named(exec_size, first) or is_instance_named(workgroups, first)
         # For type checkers it is the kernel of an instance.
-        options = exec_size, local_size, workgroups, flags, signature, check, rewrite
+        arguments = signature.annotations, signature.names, signature.defaults
+        options = exec_size, local_size, workgroups, flags, *arguments, check, rewrite
         recipe = _make_method, (function, of_class, *options)
         return cast(
             ShaderFunction,
@@ -435,22 +436,10 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
-def _make_method(  # noqa: PLR0913 - the options of the decorator
-    function: Any,
-    of_class: bool,
-    exec_size: Any,
-    local_size: Any,
-    workgroups: Any,
-    flags: Any,
-    signature: Signature,
-    check: Any,
-    rewrite: bool,
-) -> KernelMethod:
+def _make_method(function: Any, of_class: bool, *options: Any) -> KernelMethod:
     """Decorate the function of a pickled method again."""
-    arguments = signature.annotations, signature.names, signature.defaults
-    decorate = shader(exec_size, local_size, workgroups, flags, *arguments, check, rewrite)
-    made: Any = decorate(classmethod(function) if of_class else function)
-    return cast(KernelMethod, made)
+    method: Any = shader(*options)(classmethod(function) if of_class else function)
+    return cast(KernelMethod, method)
 
 
 def _note_call(error: Exception) -> None:

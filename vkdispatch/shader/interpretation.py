@@ -12,7 +12,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.derived_dtypes import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.memory.image_formats import BorderColor, Filter, HostSampler, SamplerSettings, host_dtype
+from vkdispatch.base.memory.image_formats import Filter, HostSampler, SamplerSettings, host_dtype
 from vkdispatch.base.memory.image_transfers import mip_chain
 from vkdispatch.base.memory.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
@@ -37,14 +37,8 @@ from vkdispatch.shader.size import Extent
 
 
 _MAX_CHANNELS = 4
-_BORDERS = {
-    BorderColor.FLOAT_TRANSPARENT_BLACK: (0, 0, 0, 0),
-    BorderColor.INT_TRANSPARENT_BLACK: (0, 0, 0, 0),
-    BorderColor.FLOAT_OPAQUE_BLACK: (0, 0, 0, 1),
-    BorderColor.INT_OPAQUE_BLACK: (0, 0, 0, 1),
-    BorderColor.FLOAT_OPAQUE_WHITE: (1, 1, 1, 1),
-    BorderColor.INT_OPAQUE_WHITE: (1, 1, 1, 1),
-}
+# By half the number of a `BorderColor`: floats and integers have the same colors.
+_BORDERS = ((0, 0, 0, 0), (0, 0, 0, 1), (1, 1, 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +114,7 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         _check_dtype(label, binding, value)
         return _sample_host_image(label, slot, HostSampler(value))
     shape = _find_shape(label, binding, value)
-    if slot.writes and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, 0, slot.writes)
     whole = value if value.flags.c_contiguous else value.copy()
     return _make_host_image(slot, shape, [whole.reshape(shape)], None, value, whole)
 
@@ -198,18 +191,15 @@ def _make_host_image(
 
 
 def _make_sampling(settings: SamplerSettings) -> Sampling:
-    linear = [
-        each is Filter.LINEAR for each in (settings.mag_filter, settings.min_filter, settings.mip_filter)
-    ]
     return Sampling(
-        linear[0],
-        linear[1],
-        linear[2],
+        settings.mag_filter is Filter.LINEAR,
+        settings.min_filter is Filter.LINEAR,
+        settings.mip_filter is Filter.LINEAR,
         settings.address_mode.name,
         settings.mip_lod_bias,
         settings.min_lod,
         settings.max_lod,
-        _BORDERS[settings.border_color],
+        _BORDERS[settings.border_color.value // 2],
     )
 
 
@@ -351,12 +341,17 @@ def _make_host_buffer(
         raise WrongBufferError(
             f"{label}: expected {text} for {host.name}, got one of {value.dtype} and shape {value.shape}"
         )
-    if axes > _MAX_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
-    if written and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, axes, written)
     whole = value if value.flags.c_contiguous else value.copy()
     return HostBuffer(value.shape[:axes], kind, value, _view_rows(kind, whole), whole)
+
+
+def _check_array(label: str, array: Array, axes: int, written: bool) -> None:
+    """Raise ValueError for too many axes of elements, or for an array that cannot be written but would be."""
+    if axes > _MAX_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
+    if written and not array.flags.writeable:
+        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
 
 
 def _make_host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
@@ -364,10 +359,7 @@ def _make_host_structures(label: str, kind: type[Structure], value: Any, written
         raise WrongBufferError(
             f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
         )
-    if value.ndim > _MAX_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {value.ndim}")
-    if written and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, value.ndim, written)
     if value.dtype.names is None:
         raise WrongBufferError(f"{label}: expected an array of {kind.host}, got one of {value.dtype}")
     whole = np.ascontiguousarray(as_structure(kind, value, label))

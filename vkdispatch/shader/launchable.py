@@ -115,26 +115,21 @@ class LaunchableKernel:
             self.require_free_groups()
         self.parameters = signature.read_parameters(program.description)
         self.names = tuple(parameter.name for parameter in self.parameters)
-        self._buffers = {
-            position: f"{self.who}: argument {parameter.name!r}"
+        slots = {
+            position: slot
             for position, parameter in enumerate(self.parameters)
-            if parameter.fields is None and isinstance(parameter.slots[0], signature.BufferSlot)
+            if parameter.fields is None and isinstance(slot := parameter.slots[0], signature.BufferSlot)
         }
-        self._kinds = {
-            position: slot.kind
-            for position in self._buffers
-            if isinstance(slot := self.parameters[position].slots[0], signature.BufferSlot)
-            and slot.kind is not None
-        }
+        self._buffers = {at: f"{self.who}: argument {self.names[at]!r}" for at in slots}
+        self._kinds = {at: slot.kind for at, slot in slots.items() if slot.kind is not None}
+        self._written = [at for at, slot in slots.items() if slot.writes]
         self.slots = signature.read_slots(program.description)
-        self.constants: tuple[ConstantArray, ...] = tuple(
-            parameter.default for parameter in signature.read_constants(program.description)
-        )
+        constants = signature.read_constants(program.description)
+        self.constants: tuple[ConstantArray, ...] = tuple(parameter.default for parameter in constants)
         self.size: LaunchSize | None = None
-        if exec_size is not None:
-            self.size = parse_launch_size("exec_size", exec_size, self.names)
-        elif workgroups is not None:
-            self.size = parse_launch_size("workgroups", workgroups, self.names)
+        for option, size in zip(_SIZE_OPTIONS, (exec_size, workgroups), strict=True):
+            if size is not None:
+                self.size = parse_launch_size(option, size, self.names)
         self._has_warned = False  # of gaps in shared memory
         self._lock = threading.RLock()
         self._owner = _Owner()
@@ -266,11 +261,9 @@ class LaunchableKernel:
 
     def _require_writable(self, values: tuple[Any, ...]) -> None:
         """Raise SharingError if the kernel writes memory that another library shares to be read only."""
-        for position, name in self._buffers.items():
-            slot = self.parameters[position].slots[0]
-            is_written = isinstance(slot, signature.BufferSlot) and slot.writes
-            if is_written and not getattr(values[position], "is_writable", True):
-                refuse_write(name)
+        for position in self._written:
+            if not getattr(values[position], "is_writable", True):
+                refuse_write(self._buffers[position])
 
     def _run(
         self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch
@@ -346,15 +339,8 @@ class LaunchableKernel:
                         )
                     _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
-                facts = (
-                    self.name,
-                    self.origin,
-                    local_size,
-                    self.program.kernel,
-                    kernel.layout,
-                    self.internal,
-                )
-                register_facts(kernel.plan, KernelFacts(*facts))
+                known = self.name, self.origin, local_size, self.program.kernel
+                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel

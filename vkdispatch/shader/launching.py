@@ -10,9 +10,11 @@ from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, Handle
+from vkdispatch.base.devices import identify_devices
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError
 from vkdispatch.base.image import Image
 from vkdispatch.base.process import show_wait
+from vkdispatch.base.record import field, record
 from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
@@ -38,18 +40,6 @@ class FastPath:
     constants
         What launches pass after the arguments.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_count",
-        "_in_groups",
-        "_kernels",
-        "_others",
-        "_ranks",
-        "_resources",
-        "constants",
-        "launch",
-    )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...] = ()) -> None:
         """Prepare for launchers with these slots, the last of which get the `constants`."""
@@ -116,8 +106,6 @@ class FastPath:
 class TiledFastPath(FastPath):
     """Refuses the first launch that leaves a workgroup incomplete: the checking path warns of it."""
 
-    __slots__ = ("_group", "_has_refused")
-
     def __init__(
         self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...], group: Extent
     ) -> None:
@@ -155,6 +143,7 @@ def _make_picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[
 # ---- The state of a kernel in a context: what was built there, and how calls reach it --------------------
 
 
+@record(eq=False, frozen=False, slots=False)
 class KernelState:
     """The state of a kernel in one context. The context holds it, so that kernels keep no context alive.
 
@@ -174,31 +163,16 @@ class KernelState:
         What launches pass after the arguments, or None.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "built",
-        "coarsening",
-        "diagnostics",
-        "fast",
-        "fast_paths",
-        "is_searched",
-        "loop_guard",
-        "primary",
-        "shown",
-        "tuned",
-    )
-
-    def __init__(self, tuned: Extent | None = None, *, is_searched: bool = False) -> None:
-        self.tuned = tuned
-        self.is_searched = is_searched
-        self.built: dict[tuple[Extent, Variant], BuiltKernel] = {}
-        self.coarsening: Coarsening | None = None
-        self.primary: BuiltKernel | None = None
-        self.shown: ShaderSource | None = None
-        self.fast: FastPath | None = None
-        self.fast_paths: dict[str, FastPath] = {}
-        self.diagnostics: Diagnostics | None = None
-        self.loop_guard: GuardValues | None = None
+    tuned: Extent | None = None
+    is_searched: bool = False
+    built: dict[tuple[Extent, Variant], BuiltKernel] = field(factory=dict)
+    coarsening: Coarsening | None = None
+    primary: BuiltKernel | None = None
+    shown: ShaderSource | None = None
+    fast: FastPath | None = None
+    fast_paths: dict[str, FastPath] = field(factory=dict)
+    diagnostics: Diagnostics | None = None
+    loop_guard: GuardValues | None = None
 
 
 # ---- Workgroup sizes by measurement ----------------------------------------------------------------------
@@ -262,12 +236,12 @@ def find_fastest_size(
             once = sum(times[0] for times in warm.values())
             rounds = min(_MAX_ROUNDS, max(_MIN_ROUNDS, math.ceil(_SECONDS / max(once, 1e-9))))
             all_times = _measure(context, trials, arguments, rounds)
-        found = {size: median(times) for size, times in all_times.items()}
+        medians = {size: median(times) for size, times in all_times.items()}
     finally:
         for copy in copies.values():
             copy.destroy()
-    best = min(found, key=lambda size: found[size])
-    if _USUAL in found and found[_USUAL] <= _TIE * found[best]:
+    best = min(medians, key=lambda size: medians[size])
+    if _USUAL in medians and medians[_USUAL] <= _TIE * medians[best]:
         return _USUAL
     return best
 
@@ -320,15 +294,11 @@ def _copy_image(image: Image) -> Image:
 
 
 def _make_key(context: Context, description: ShaderDescription, extent: Extent) -> str:
-    devices = [
-        f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
-        for info in context.device_infos
-    ]
     from hashlib import blake2b  # imported here: it takes time, and few programs need it
 
     code = blake2b(description.make_source(1, 1, 1).encode(), digest_size=16).hexdigest()
     size_class = (math.prod(extent) - 1).bit_length()
-    return "\n".join(("workgroup size 1", *devices, code, str(size_class)))
+    return f"workgroup size 1\n{identify_devices(context.device_infos)}\n{code}\n{size_class}"
 
 
 def store_size(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:

@@ -181,8 +181,6 @@ class Referenced:
         otherwise = self._reduce_otherwise()
         if otherwise is not None:
             return otherwise
-        # Few programs pickle kernels by value.
-
         if not can_pickle_functions():
             home = self._home()
             if home is not None and _look_up(*home) is self:
@@ -197,7 +195,6 @@ class Referenced:
         return self.__reduce__()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-
         return type(self).__name__, hash_content(self)
 
 
@@ -496,17 +493,13 @@ def _reduce_type(kind: type[Any]) -> Any:
 def _refuse(item: Any, obj: Any, functions: list[FunctionType]) -> UnpicklableError:
     """Return the error for an object of a device that pickled functions refer to."""
     kind = type(obj).__name__
-    for function in functions:
+    where = f"it refers to a {kind}"
+    for function in reversed(functions):
         variables = inspect.getclosurevars(function)
-        for name, value in (*variables.nonlocals.items(), *variables.globals.items()):
-            if value is obj:
-                where = f"its function {function.__name__!r} refers to {name!r}, a {kind}"
-                break
-        else:
-            continue
-        break
-    else:
-        where = f"it refers to a {kind}"
+        values = {**variables.globals, **variables.nonlocals}
+        names = [name for name, value in values.items() if value is obj]
+        if names:
+            where = f"its function {function.__name__!r} refers to {names[0]!r}, a {kind}"
     return UnpicklableError(
         f"{item._describe()} cannot be pickled: {where}, which is on a device; make it an argument, or "
         "refer to a NumPy array or a number"

@@ -27,7 +27,7 @@ from vkdispatch.shader.arguments import check_values
 from vkdispatch.shader.building import BuiltKernel, check_local_size
 from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed
 from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
-from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError
+from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError, list_operands_first
 from vkdispatch.shader.program import Program, TracedProgram, parse_check
 from vkdispatch.shader.signature import bind_values, read_constants, read_parameters
 from vkdispatch.shader.size import Extent
@@ -172,9 +172,6 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return super()._reduce_otherwise() if self._method is None else (getattr, self._take_apart())
 
     def _get_state(self) -> tuple[Any, ...]:
-        # Imported on first use: few programs pickle kernels by value.
-        from vkdispatch.shader.pickling import list_operands_first
-
         self._follow()
         description = self.shader_description
         operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]

@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import MAX_AXES
+from vkdispatch.base.record import field, record
 from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, find_link
 from vkdispatch.base.sharing.formats import note, start_clock
@@ -269,6 +270,7 @@ _NO_KINDS: Mapping[int, DType] = {}
 _TAKE, _MAKE = "__vkdispatch_argument__", "__vkdispatch_result__"
 
 
+@record(eq=False, frozen=False)
 class Given:
     """The arrays among the arguments of a call, and the buffers that stand for them.
 
@@ -284,13 +286,10 @@ class Given:
         Each array that was replaced, and its buffer.
     """
 
-    __slots__ = ("is_mapped", "is_recorded", "name", "pairs")
-
-    def __init__(self, is_recorded: bool, is_mapped: bool, name: str) -> None:
-        self.is_recorded = is_recorded
-        self.is_mapped = is_mapped
-        self.name = name
-        self.pairs: list[tuple[Any, Any]] = []
+    is_recorded: bool
+    is_mapped: bool
+    name: str
+    pairs: list[tuple[Any, Any]] = field(factory=list)
 
     def replace(self, value: Any) -> Any:
         """Return an argument with the arrays in it replaced.

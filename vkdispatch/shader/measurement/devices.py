@@ -10,9 +10,10 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo, identify_devices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.abbreviations import Buff, f32, v4
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.timings import Recording
 from vkdispatch.shader.decorator import shader
@@ -40,8 +41,7 @@ def measure_copy_bandwidth(context: Context, queue: int) -> float | None:
     runs), then stored in this process and on disk. None if there is no memory for a measurement.
     """
     info = context.device_infos[_find_device(context, queue)]
-    uuid = info.uuid.hex() if info.uuid else ""
-    key = f"copy bandwidth 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
+    key = f"copy bandwidth 1\n{identify_devices((info,))}"
     known = _measured_bandwidth.get(key)
     if known is None:
         stored = disk_cache.load("measured", key)
@@ -103,27 +103,18 @@ def _time_fastest_copy(context: Context, queue: int, count: int) -> float:
 def _make_kernels() -> tuple[ShaderFunction, ShaderFunction]:
     """Return the kernels that fill and copy. They are traced on first use."""
 
-    def fill_for_measurement(target: Any) -> None:
+    @shader("target.size", check=False, rewrite=False)
+    def fill_for_measurement(target: Buff[v4]) -> None:
         index = vc.global_invocation_id().x
         target[index] = vc.to_dtype(dtype.vec4, index)
 
-    def copy_for_measurement(target: Any, source: Any) -> None:
+    @shader("target.size", check=False, rewrite=False)
+    def copy_for_measurement(target: Buff[v4], source: Buff[v4]) -> None:
         index = vc.global_invocation_id().x
         target[index] = source[index]
 
-    kernels = []
-    for function in (fill_for_measurement, copy_for_measurement):
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        kernel = shader(
-            "target.size",
-            arg_type_annotations=[vc.Buff[dtype.vec4]] * len(names),
-            arg_names=names,
-            check=False,
-            rewrite=False,
-        )(function)
-        kernel.internal = True
-        kernels.append(kernel)
-    return kernels[0], kernels[1]
+    fill_for_measurement.internal = copy_for_measurement.internal = True
+    return fill_for_measurement, copy_for_measurement
 
 
 # ---- The accuracy of a device's own mathematical functions, by measurement -------------------------------
@@ -275,8 +266,7 @@ def load_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
 
 
 def _make_key(info: DeviceInfo) -> str:
-    uuid = info.uuid.hex() if info.uuid else ""
-    return f"accuracy 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
+    return f"accuracy 1\n{identify_devices((info,))}"
 
 
 def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
@@ -319,18 +309,12 @@ def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[f
 def _make_kernel() -> ShaderFunction:
     """Return the kernel that computes all functions. It is traced on first use."""
 
-    def measure_functions(results: Any, first: Any, second: Any) -> None:
+    @shader(_COUNT, check=False, rewrite=False)
+    def measure_functions(results: Buff[f32], first: Buff[f32], second: Buff[f32]) -> None:
         index = vc.global_invocation_id().x
         for number, function in enumerate(_FUNCTIONS.values()):
             place = index + number * _COUNT
             results[place] = function.rule(first[place].to_register(), second[place].to_register())
 
-    kernel = shader(
-        _COUNT,
-        arg_type_annotations=[vc.Buff[dtype.float32]] * 3,
-        arg_names=("results", "first", "second"),
-        check=False,
-        rewrite=False,
-    )(measure_functions)
-    kernel.internal = True
-    return kernel
+    measure_functions.internal = True
+    return measure_functions

@@ -18,12 +18,14 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.launchable import describe_kernel
+from vkdispatch.shader.pickling import load_payload, make_payload
+from vkdispatch.shader.program import Program
 from vkdispatch.shader.raw.interface import make_description
 from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import Slot
 from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening
+from vkdispatch.shader.variants import Coarsening
 
 # ---- The code of a kernel given as GLSL or SPIR-V, and the values of its specialization constants --------
 
@@ -122,8 +124,8 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
 # ---- The programs of kernels given as GLSL or SPIR-V -----------------------------------------------------
 
 
-class RawProgram:
-    """The program of a kernel given as GLSL or SPIR-V; see `Program` in `vkdispatch.shader.program`.
+class RawProgram(Program):
+    """The program of a kernel given as GLSL or SPIR-V.
 
     It has one variant, and there is no IR to add prints or checks to.
 
@@ -137,9 +139,6 @@ class RawProgram:
         Invocations of a workgroup along x, y and z.
     """
 
-    observation = None
-    kernel = None
-
     def __init__(self, code: RawCode, origin: str | None) -> None:
         """Read what code declares. Raises ValueError if the arguments do not fit that."""
         self.code, self.interface, self.local_size = specialize(code)
@@ -150,17 +149,6 @@ class RawProgram:
         self._raw = make_description(code.name, text, code.arguments, self.interface, self.local_size)
         # It has all attributes that launching uses.
         self.description = cast(ShaderDescription, self._raw)
-
-    def depends_on_workgroups(self) -> bool:
-        """Return True: what the code depends on is unknown."""
-        return True
-
-    def loop_guard(self, context: Context, variant: Variant) -> None:
-        """Return that loops are not guarded: what the code does in them is unknown."""
-
-    def choose_coarsening(self, context: Context) -> Coarsening:
-        """Return that no launch uses a coarse variant."""
-        return UNCOARSENED
 
     def compile(
         self,
@@ -266,8 +254,6 @@ class RawKernel(ShaderFunction):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its functions, if any, are launch sizes: without cloudpickle, those of modules can be pickled
-        from vkdispatch.shader.pickling import load_payload, make_payload
-
         return load_payload, (make_payload(self),)
 
     def _get_state(self) -> tuple[Any, ...]:
