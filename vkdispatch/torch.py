@@ -52,8 +52,7 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     """
     import torch
 
-    if not isinstance(kernel, ShaderFunction):
-        raise errors.ArgumentTypeError(f"kernel: expected a kernel, got {type(kernel).__name__}")
+    errors.check_type("kernel", kernel, ShaderFunction, "a kernel")
     if name is not None and re.fullmatch(r"\w+(\.\w+)*::\w+", name) is None:
         raise errors.ArgumentValueError(f'name: expected "namespace::name", got {name!r}')
     parameters = kernel._kernel.parameters

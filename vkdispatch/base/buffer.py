@@ -10,7 +10,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy, require_cuda
 from vkdispatch.base.memory import data
-from vkdispatch.base.memory.data import OversizedBufferError, Shape
+from vkdispatch.base.memory.data import OversizedBufferError as OversizedBufferError
+from vkdispatch.base.memory.data import Shape as Shape
 from vkdispatch.base.memory.protocols import describe_buffer
 from vkdispatch.base.memory.transfers import Transfers
 from vkdispatch.base.native_module import native
@@ -684,19 +685,6 @@ def from_cuda_array(
     buffer.is_writable = not is_read_only
     return buffer
 
-
-__all__ = [
-    "Array",
-    "Buffer",
-    "Computed",
-    "OversizedBufferError",
-    "Shape",
-    "asbuffer",
-    "cached_buffer",
-    "from_cuda_array",
-    "function_buffer",
-    "renew_contents",
-]
 
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(__name__, {"base.buffers.kinds": "RFFTBuffer asrfftbuffer"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vkdispatch.base import process
 from vkdispatch.base.compilation.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context, Handle
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, check_type
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import show_wait
 from vkdispatch.base.spirv.interface import Interface
@@ -160,8 +160,7 @@ class ComputePlan(Handle):
         VulkanError
             The driver failed to create the pipeline.
         """
-        if not isinstance(shader_source, str):
-            raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
+        check_type("shader_source", shader_source, str, "GLSL text")
         self.shader_source = shader_source
         self.binding_list = [_parse_binding_type(kind) for kind in binding_type_list]
         self.pc_size = operator.index(pc_size)

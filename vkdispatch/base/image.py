@@ -4,18 +4,16 @@ import math
 from typing import Any, NoReturn, Self
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base import errors
 from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.memory import image_formats
-from vkdispatch.base.memory.image_formats import (
-    AddressMode,
-    BorderColor,
-    Filter,
-    image_format,
-    image_type,
-    image_view_type,
-)
+from vkdispatch.base.memory.image_formats import AddressMode as AddressMode
+from vkdispatch.base.memory.image_formats import BorderColor as BorderColor
+from vkdispatch.base.memory.image_formats import Filter as Filter
+from vkdispatch.base.memory.image_formats import image_format as image_format
+from vkdispatch.base.memory.image_formats import image_type as image_type
+from vkdispatch.base.memory.image_formats import image_view_type as image_view_type
 from vkdispatch.base.memory.image_transfers import ImageTransfers, level_count
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import as_int
@@ -86,7 +84,7 @@ class Image(ImageTransfers):
             The device does not have enough memory.
         """
         if not isinstance(view_type, image_view_type):
-            raise ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
+            raise errors.ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
         self._set_texels(shape, layers, dtype, channels, view_type)
         self.mip_levels = level_count(self._sizes) if enable_mipmaps else 1
         super().__init__(context)
@@ -98,7 +96,7 @@ class Image(ImageTransfers):
         sizes = _parse_sizes(shape, _RANKS[view_type])
         self.layers = _parse_count("layers", layers)
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
-            raise ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
+            raise errors.ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
         self.channels = _parse_count("channels", channels)
         self.format = image_formats.select_format(dtype, self.channels)
         self.dtype = dtype
@@ -168,14 +166,18 @@ class Image(ImageTransfers):
 
         number = as_handle("handle", handle)
         if cls is Image:
-            raise ArgumentTypeError("from_handle: call it on Image1D, Image2D, Image2DArray or Image3D")
+            raise errors.ArgumentTypeError(
+                "from_handle: call it on Image1D, Image2D, Image2DArray or Image3D"
+            )
         _, kind, channels = image_formats.parse_format(format)
         image = cls.__new__(cls)
         image._set_texels(shape, layers, kind, channels, cls._view_type)
         image.mip_levels = _parse_count("mip_levels", mip_levels)
         levels = level_count(image._sizes)
         if image.mip_levels > levels:
-            raise ArgumentValueError(f"mip_levels: the image has at most {levels}, got {image.mip_levels}")
+            raise errors.ArgumentValueError(
+                f"mip_levels: the image has at most {levels}, got {image.mip_levels}"
+            )
         first_layout, usages = image_formats.parse_layout(layout), image_formats.parse_usage(usage)
         Handle.__init__(image, context)
         image.is_external = True
@@ -185,7 +187,7 @@ class Image(ImageTransfers):
             (image_formats.STORAGE_USAGE, _STORAGE, "store to"),
         ):
             if usages & bit and not features & feature:
-                raise UnsupportedError(f"the device cannot {what} images of {image._summary()}")
+                raise errors.UnsupportedError(f"the device cannot {what} images of {image._summary()}")
         try:
             image._native = native.Image.over_handle(
                 image.context._native,
@@ -200,7 +202,7 @@ class Image(ImageTransfers):
                 owner,
             )
         except (ValueError, OverflowError) as error:
-            raise ArgumentValueError(f"{image._summary()}: {error}") from None
+            raise errors.ArgumentValueError(f"{image._summary()}: {error}") from None
         return image
 
     def _find_features(self, stored: image_format) -> int:
@@ -214,7 +216,7 @@ class Image(ImageTransfers):
         stored = image_formats.select_format(self.dtype, image_formats.device_channels(self.channels))
         features = self._find_features(stored)
         if not features & (_SAMPLED | _STORAGE):
-            raise UnsupportedError(f"the device has no images of {self._summary()}")
+            raise errors.UnsupportedError(f"the device has no images of {self._summary()}")
         storable = self.channels != 3 and bool(features & _STORAGE)
         try:
             return native.Image(
@@ -227,11 +229,11 @@ class Image(ImageTransfers):
                 storable,
             )
         except (ValueError, OverflowError) as error:
-            raise ArgumentValueError(f"{self._summary()}: {error}") from None
+            raise errors.ArgumentValueError(f"{self._summary()}: {error}") from None
 
     def __class_getitem__(cls, key: object) -> NoReturn:
         """Raise RuntimeError for `vd.Image2D[...]`, which is meant to be an annotation."""
-        raise UsageError(
+        raise errors.UsageError(
             f"vd.{cls.__name__} is the class of images; the annotation of a kernel's argument is "
             f"vc.{cls.__name__}[...], from vkdispatch.codegen"
         )
@@ -435,18 +437,17 @@ class Sampler(Handle):
         UnsupportedError
             The device cannot sample such images, or not with these settings.
         """
-        if not isinstance(image, Image):
-            raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
+        errors.check_type("image", image, Image, "a vd.Image")
         image.require_alive()
         filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
         settings = image_formats.parse_settings(image.dtype, filters, address_mode, lods, border_color)
         _check_filterable(image, settings)
         if not image._native.sampleable:
-            raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
+            raise errors.UnsupportedError(f"the device cannot sample images of {image._summary()}")
         if address_mode is AddressMode.MIRROR_CLAMP_TO_EDGE and not all(
             device.sampler_mirror_clamp_to_edge for device in image.context.device_infos
         ):
-            raise UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
+            raise errors.UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
         integers = image.dtype is not dt.float32
         super().__init__(image.context)
         self.image = image
@@ -465,7 +466,7 @@ class Sampler(Handle):
                 border_color.value // 2 * 2 + integers,
             )
         except ValueError as error:
-            raise ArgumentValueError(str(error)) from None
+            raise errors.ArgumentValueError(str(error)) from None
         self.register_parent(image)
 
     def _release(self) -> None:
@@ -480,14 +481,14 @@ class Sampler(Handle):
 def _parse_sizes(shape: object, rank: int) -> tuple[int, ...]:
     axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(axes) != rank:
-        raise ArgumentValueError(f"shape: expected {rank} ints, got {shape!r}")
+        raise errors.ArgumentValueError(f"shape: expected {rank} ints, got {shape!r}")
     return tuple(_parse_count("shape", axis) for axis in axes)
 
 
 def _parse_count(name: str, value: object) -> int:
     number = as_int(value)
     if number is None or number < 1:
-        raise ArgumentValueError(f"{name}: expected positive ints, got {value!r}")
+        raise errors.ArgumentValueError(f"{name}: expected positive ints, got {value!r}")
     return number
 
 
@@ -496,22 +497,6 @@ def _check_filterable(image: Image, settings: image_formats.SamplerSettings) -> 
         return
     for name in ("mag_filter", "min_filter", "mip_filter"):
         if getattr(settings, name) is Filter.LINEAR:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 f"{name}: the device does not filter images of {image._summary()}; use Filter.NEAREST"
             )
-
-
-__all__ = [
-    "AddressMode",
-    "BorderColor",
-    "Filter",
-    "Image",
-    "Image1D",
-    "Image2D",
-    "Image2DArray",
-    "Image3D",
-    "Sampler",
-    "image_format",
-    "image_type",
-    "image_view_type",
-]

@@ -216,11 +216,10 @@ class _DataclassFields:
         body: dict[str, Any] = {"__annotations__": self.types}
         for name, default in self.defaults.items():
             if isinstance(default, _Default):
-                shown = not default.hidden
-                if default.make is not None:
-                    default = dataclasses.field(default_factory=default.make, repr=shown, compare=shown)
-                else:
-                    default = dataclasses.field(default=default.value, repr=shown, compare=shown)
+                source: Any = (
+                    {"default_factory": default.make} if default.make else {"default": default.value}
+                )
+                default = dataclasses.field(**source, repr=not default.hidden, compare=not default.hidden)
             body[name] = default
         twin: Any = dataclasses.dataclass(type(owner.__name__, (), body))
         fields: dict[str, Any] = twin.__dataclass_fields__

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.context import Handle
@@ -31,13 +31,6 @@ class Fusible(Protocol):
         discarded
             Handles of the buffers whose contents are not read afterwards.
         """
-
-
-class Chained(Protocol):
-    """A fused kernel."""
-
-    def record(self, graph: Any) -> None:
-        """Record a launch of it. Its arguments are copied afterwards, as `Fusion.values` says."""
 
 
 # A dispatch: its kernel, or None if it cannot be fused; the buffers, images and samplers that it binds, in
@@ -114,8 +107,8 @@ class Fusion:
     ----------
     first, count
         The launches that it replaces.
-    kernel
-        The kernel to record instead.
+    record
+        Records the kernel in a graph. Its arguments are copied afterwards, as `values` says.
     values
         For each argument: the position of its launch in the chain, offset and size of its bytes there, and
         the name of the fused kernel's member.
@@ -123,7 +116,7 @@ class Fusion:
 
     first: int
     count: int
-    kernel: Chained
+    record: Callable[[Any], None]
     values: Sequence[tuple[int, int, int, str]]
 
 
@@ -157,7 +150,7 @@ class Plan:
             if isinstance(step, int):
                 order.append(step)
                 continue
-            step[1].kernel.record(graph)
+            step[1].record(graph)
             order.append(count)
             count += 1
         return order

@@ -4,7 +4,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
@@ -25,6 +25,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
+from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
@@ -38,13 +39,10 @@ from vkdispatch.shader import signature
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
 from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
-from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath
+from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
 from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
-
-if TYPE_CHECKING:
-    from vkdispatch.shader.fusion import FusedChain, FusedKernel
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -106,7 +104,7 @@ class LaunchableKernel:
         self.program = program
         self.name = name
         self.origin = origin
-        self.who = describe_kernel(name, origin)
+        self.who = signature.describe_kernel(name, origin)
         self._is_auto = isinstance(local_size, str) and local_size == "auto"
         self.local_size = None if self._is_auto else parse_local_size(local_size)
         self._depends_on_groups = self.local_size is None and program.depends_on_workgroups()
@@ -460,8 +458,6 @@ class LaunchableKernel:
             state = self.enter(context)
             if state.is_searched:
                 return state
-            from vkdispatch.shader.launching import load_size
-
             best = load_size(context, self.program.description, extent)
             return self.restart(context, None if best is None else (best, 1, 1))
 
@@ -473,45 +469,23 @@ def _drop_oldest(state: KernelState) -> None:
         del state.built[key]
 
 
-def describe_kernel(name: str, origin: str | None) -> str:
-    """Return what messages call a kernel: its name, and where it is defined."""
-    return f"{name} ({origin})" if origin else name
-
-
 class _RecordedKernel(FusibleKernel):
-    """A kernel as graphs record it; see `Fusible` in `execution_pipeline.optimization`."""
+    """A kernel as graphs record it."""
 
     __slots__ = ()
 
     def fuse(
         self, launches: Sequence[RecordedLaunch], uses: Mapping[int, int], discarded: frozenset[int]
     ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
+        """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
         # Imported on first use: most programs fuse nothing.
         from vkdispatch.shader.fusion import find_chains
 
-        return [
-            Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
-            for chain in find_chains(launches, uses, discarded)
-        ]
-
-
-class _FusedLaunch:
-    """The launch that replaces a chain of launches; see `Chained` in `execution_pipeline.optimization`."""
-
-    def __init__(self, chain: "FusedChain") -> None:
-        self._chain = chain
-
-    def record(self, graph: CommandGraph) -> None:
-        """Record it with zeros as values. Those of the replaced launches are copied later."""
-        chain = self._chain
-        kernel = _make_fused_kernel(chain.kernel)
-        kernel.check_and_call((*chain.resources, *chain.kernel.zeros), graph, {"exec_size": chain.extent})
+        return find_chains(launches, uses, discarded, _make_fused_kernel)
 
 
 # Equal chains share one kernel.
 @functools.lru_cache(maxsize=256)
-def _make_fused_kernel(fused: "FusedKernel") -> LaunchableKernel:
-    name = fused.description.name
-    program = TracedProgram(name, fused.description, NO_CHECKS, None)
-    return LaunchableKernel(program, name, None, fused.local_size, None, None)
+def _make_fused_kernel(description: ShaderDescription, local_size: Extent | None) -> LaunchableKernel:
+    program = TracedProgram(description.name, description, NO_CHECKS, None)
+    return LaunchableKernel(program, description.name, None, local_size, None, None)

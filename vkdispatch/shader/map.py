@@ -334,13 +334,6 @@ class MappedArray(HostProtocols, Listed):
 
     __slots__ = ("__weakref__", "arguments", "context", "mapping", "shape", "size", "var_type")
 
-    mapping: MappingFunction
-    arguments: tuple[Any, ...]
-    shape: tuple[int, ...]
-    size: int
-    var_type: DType
-    context: Context
-
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""
         name = mapping.name
@@ -359,7 +352,7 @@ class MappedArray(HostProtocols, Listed):
             )
         self.shape = shape if arrays else buffers[0].shape
         self.size = math.prod(self.shape)
-        self.context = (arrays or buffers)[0].context
+        self.context: Context = (arrays or buffers)[0].context
 
     def read(
         self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
@@ -431,10 +424,6 @@ class OutputMap(Listed):
     """
 
     __slots__ = ("arguments", "mapping", "shape")
-
-    mapping: MappingFunction
-    arguments: tuple[Any, ...]
-    shape: tuple[int, ...]
 
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""

@@ -26,10 +26,11 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.arguments import check_values
 from vkdispatch.shader.building import BuiltKernel, check_local_size
 from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed
-from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
+from vkdispatch.shader.launchable import LaunchableKernel
+from vkdispatch.shader.launching import KernelState, find_fastest_size, store_size
 from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError, list_operands_first
 from vkdispatch.shader.program import Program, TracedProgram, parse_check
-from vkdispatch.shader.signature import bind_values, read_constants, read_parameters
+from vkdispatch.shader.signature import bind_values, describe_kernel, read_constants, read_parameters
 from vkdispatch.shader.size import Extent
 
 if TYPE_CHECKING:
@@ -331,9 +332,6 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         MemoryError
             There is no room for the copies.
         """
-        # Imported on first use, as the interpreter is.
-        from vkdispatch.shader.launching import find_fastest_size, store_size
-
         kernel = self._follow()
         kernel.require_free_groups()
         if "graph" in kwargs:
@@ -365,10 +363,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return best
 
     @property
+    def _latest(self) -> KernelState:
+        """The state in the context used last."""
+        return self._kernel.latest() or KernelState()
+
+    @property
     def _built(self) -> dict[tuple[Extent, Variant], BuiltKernel]:
         """The compiled kernels in the context used last."""
-        latest = self._kernel.latest()
-        return latest.built if latest else {}
+        return self._latest.built
 
     # -- without a device
 
@@ -439,26 +441,25 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        latest = self._kernel.latest()
-        return latest is not None and latest.shown is not None
+        return self._latest.shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
         """The compiled kernel, once built."""
-        latest = self._kernel.latest()
-        return latest.primary.plan if latest and latest.primary else None
+        primary = self._latest.primary
+        return primary.plan if primary else None
 
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        latest = self._kernel.latest()
-        return latest.shown.code if latest and latest.shown else None
+        shown = self._latest.shown
+        return shown.code if shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        latest = self._kernel.latest()
-        return LaunchBounds(latest.shown.local_size) if latest and latest.shown else None
+        shown = self._latest.shown
+        return LaunchBounds(shown.local_size) if shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
@@ -500,8 +501,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if build and (can_compile() or is_dummy()) and not kernel.is_sized_by_calls:
             self.build()
             kernel = self._follow()
-        latest = kernel.latest()
-        source = latest.shown if latest else None
+        source = self._latest.shown
         if source is None:
             in_groups = kernel.is_sized_in_groups
             local_size = kernel.assume_group(in_groups)

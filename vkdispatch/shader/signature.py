@@ -374,8 +374,11 @@ def _evaluate(
 
 def describe_function(function: Callable[..., Any]) -> str:
     """Return what messages call a function that is no kernel yet: its name, and where it is defined."""
-    origin = find_origin(function)
-    name = getattr(function, "__name__", type(function).__name__)
+    return describe_kernel(getattr(function, "__name__", type(function).__name__), find_origin(function))
+
+
+def describe_kernel(name: str, origin: str | None) -> str:
+    """Return what messages call a kernel: its name, and where it is defined."""
     return f"{name} ({origin})" if origin else name
 
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.record import field, record
@@ -19,7 +19,7 @@ from vkdispatch.base.sharing.formats import note, start_clock
 # ---- Buffers on memory of other libraries: `vd.from_dlpack` and `vd.share` -------------------------------
 
 
-class WrongArrayError(SharingError, ArgumentTypeError):
+class WrongArrayError(errors.SharingError, errors.ArgumentTypeError):
     """An array of another library where a buffer is expected, which would have to be copied."""
 
 
@@ -61,15 +61,14 @@ def from_dlpack(
     array([1., 2., 3.], dtype=float32)
     """
     if copy not in (None, False, True):
-        raise ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
+        raise errors.ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
     if isinstance(x, dlpack.SharedMemory):
         x = x.source
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
     begin = start_clock()
     context = get_context() if device is None else device
-    if not isinstance(context, Context):
-        raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
+    errors.check_type("device", context, Context, "a vd.Context or None")
     elements = dlpack.take_elements(x, "x", context)
     if copy is not True:
         buffer = _import(elements, context, ordered)
@@ -77,7 +76,7 @@ def from_dlpack(
             note("take", context, begin)
             return buffer
         if copy is False:
-            raise SharingError(f"copy: False was passed, but x must be copied: {buffer}")
+            raise errors.SharingError(f"copy: False was passed, but x must be copied: {buffer}")
     return upload(elements, context)
 
 
@@ -144,7 +143,7 @@ def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) 
         try:
             x = np.asarray(memoryview(x))
         except TypeError:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{name}: expected a buffer, an array, or an object with Python's buffer protocol, got "
                 f"{type(x).__name__}"
             ) from None
@@ -175,7 +174,7 @@ def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
 
 def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
     if len(elements.shape) > MAX_AXES:
-        raise SharingError(
+        raise errors.SharingError(
             f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
             "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
         )
@@ -192,7 +191,7 @@ def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: st
     try:
         imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
         return foreign_buffer(imported, elements, elements.shape, context)
-    except VulkanError as error:
+    except errors.VulkanError as error:
         return f"the driver refused it: {error}"
 
 
@@ -219,7 +218,7 @@ def upload(
     buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
         if not dlpack.is_contiguous(elements):
-            raise SharingError(
+            raise errors.SharingError(
                 "x: its elements are not contiguous in C order; copy it with x.contiguous() "
                 "or cupy.ascontiguousarray(x)"
             )
@@ -239,8 +238,8 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
     elif copy is False and hasattr(x, "__vkdispatch_argument__"):
         try:
             buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
-        except ArgumentValueError:
-            raise SharingError(
+        except errors.ArgumentValueError:
+            raise errors.SharingError(
                 f"copy: False was passed, but x must be copied: an array of shape {x.shape} that is a "
                 "part of a larger one, not in C order, or read-only, is not a whole buffer"
             ) from None
@@ -248,7 +247,7 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:
         if copy is False:
-            raise SharingError("copy: False was passed, but another context needs a copy")
+            raise errors.SharingError("copy: False was passed, but another context needs a copy")
         moved: Buffer[Any] = Buffer(buffer.shape, buffer.var_type, context=device)
         octets: Any = buffer._read_elements()
         moved._native.write(-1, octets)

@@ -7,7 +7,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Array, Buffer, Shape
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
+from vkdispatch.base.errors import ArgumentValueError, SharingError, check_type
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.memory.transfers import pinned_array
@@ -233,9 +233,8 @@ class RFFTBuffer(Buffer[Any]):
         held = np.dtype(np.float32) if self.var_type is dtype.complex32 else real
         return np.ascontiguousarray(spectrum).view(held).astype(real, copy=False)
 
-    def _check(self, arr: object, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
-        if not isinstance(arr, np.ndarray):
-            raise ArgumentTypeError(f"data: expected a NumPy array, got {type(arr).__name__}")
+    def _check(self, arr: Array, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
+        check_type("data", arr, np.ndarray, "a NumPy array")
         if arr.shape != shape or arr.dtype.kind not in kinds:
             raise ArgumentValueError(
                 f"data: expected {wanted} numbers of shape {shape}, got {arr.dtype} of {arr.shape}"
@@ -258,8 +257,7 @@ def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
     >>> buffer.read_real(0)
     array([1., 2., 3., 4.], dtype=float32)
     """
-    if not isinstance(data, np.ndarray):
-        raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
+    check_type("data", data, np.ndarray, "a NumPy array")
     if not data.ndim:
         raise ArgumentValueError("data: a real FFT needs at least one axis, got an array without")
     if fourier_type is None:

@@ -5,11 +5,12 @@ import contextlib
 import math
 from _thread import _local
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from vkdispatch.base import process
 from vkdispatch.base.contexts import selection
 from vkdispatch.base.contexts.context import GLOBAL_LOCK, Context, parse_queue
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UsageError, check_type
 from vkdispatch.base.init import get_backend, initialize, is_dummy, is_vulkan
 from vkdispatch.base.process import as_int, parse_positive
 
@@ -245,8 +246,7 @@ def use_context(context: Context) -> Iterator[Context]:
     >>> total
     4.0
     """
-    if not isinstance(context, Context):
-        raise ArgumentTypeError(f"context: expected a vd.Context, got {type(context).__name__}")
+    check_type("context", context, Context, "a vd.Context")
     context.require_usable()
     before, _thread.context = _thread.context, context
     try:
@@ -442,30 +442,26 @@ def set_dummy_context_params(
         )
     if subgroup_enabled is not None and not isinstance(subgroup_enabled, bool):
         raise ArgumentValueError(f"subgroup_enabled: expected True or False, got {subgroup_enabled!r}")
-    size = _parse_limit("subgroup_size", subgroup_size)
-    invocations = _parse_limit("max_workgroup_invocations", max_workgroup_invocations)
-    shared = _parse_limit("max_shared_memory", max_shared_memory)
-    workgroup = _parse_triple("max_workgroup_size", max_workgroup_size)
-    count = _parse_triple("max_workgroup_count", max_workgroup_count)
+    numbers = {
+        "subgroup_size": subgroup_size,
+        "max_workgroup_invocations": max_workgroup_invocations,
+        "max_shared_memory": max_shared_memory,
+    }
+    triples = {"max_workgroup_size": max_workgroup_size, "max_workgroup_count": max_workgroup_count}
+    limits: dict[str, Any] = {
+        **{name: parse_positive(name, value) for name, value in numbers.items() if value is not None},
+        **{name: _parse_triple(name, value) for name, value in triples.items() if value is not None},
+    }
     # All arguments are valid: only now the context changes.
     context = get_context()
     context.uniform_buffer_alignment = 0
-    context.subgroup_size = size or context.subgroup_size
     if subgroup_enabled is not None:
         context.subgroup_enabled = context.subgroup_arithmetic = subgroup_enabled
-    context.max_workgroup_size = workgroup or context.max_workgroup_size
-    context.max_workgroup_invocations = invocations or context.max_workgroup_invocations
-    context.max_workgroup_count = count or context.max_workgroup_count
-    context.max_shared_memory = shared or context.max_shared_memory
+    for name, limit in limits.items():
+        setattr(context, name, limit)
 
 
-def _parse_limit(argument: str, value: object) -> int | None:
-    return None if value is None else parse_positive(argument, value)
-
-
-def _parse_triple(argument: str, value: object) -> tuple[int, int, int] | None:
-    if value is None:
-        return None
+def _parse_triple(argument: str, value: object) -> tuple[int, int, int]:
     numbers = [as_int(item) for item in value] if isinstance(value, (tuple, list)) else []
     match numbers:
         case [int(x), int(y), int(z)] if min(x, y, z) >= 1:

@@ -360,15 +360,15 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
     raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}{hint}")
 
 
-def parse_shape(shape: object) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints.
+def parse_shape(shape: object, most: int | None = MAX_AXES) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints, at most as many as `most`.
 
     Raises
     ------
     TypeError
         It is neither an int nor a sequence of ints.
     ValueError
-        It has more than 3 axes or a negative length.
+        It has too many axes or a negative length.
     """
     if type(shape) is int and shape >= 0:
         return (shape,)
@@ -378,19 +378,16 @@ def parse_shape(shape: object) -> tuple[int, ...]:
                 break
         else:
             return shape
-    if isinstance(shape, (str, bytes)):
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
     try:
         axes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
         if any(isinstance(axis, (bool, np.bool_)) for axis in axes):
             raise TypeError
         result = tuple(operator.index(axis) for axis in axes)
     except TypeError:
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}") from None
-    if len(result) > MAX_AXES:
-        raise ArgumentValueError(
-            f"shape: a buffer has at most {MAX_AXES} axes, got {len(result)} in {result}"
-        )
+        wanted = "a sequence of ints" if most is None else f"up to {most} ints"
+        raise ArgumentTypeError(f"shape: expected an int or {wanted}, got {shape!r}") from None
+    if most is not None and len(result) > most:
+        raise ArgumentValueError(f"shape: a buffer has at most {most} axes, got {len(result)} in {result}")
     if any(axis < 0 for axis in result):
         raise ArgumentValueError(f"shape: sizes cannot be negative, got {result}")
     return result

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, check_type
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record
@@ -299,8 +299,7 @@ class HostSampler:
         ValueError
             The dtype is not one of the three, a filter is LINEAR for integers, or a number is not allowed.
         """
-        if not isinstance(data, np.ndarray):
-            raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
+        check_type("data", data, np.ndarray, "a NumPy array")
         kinds = [kind for kind in _KINDS if data.dtype == host_dtype(kind)]
         if not kinds:
             raise ArgumentValueError(f"data: images are of float32, int32 or uint32, got {data.dtype}")

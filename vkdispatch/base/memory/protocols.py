@@ -10,9 +10,6 @@ from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
-if TYPE_CHECKING:
-    from vkdispatch.base.buffer import Buffer
-
 # ---- The `repr` of buffers -------------------------------------------------------------------------------
 #
 # Some elements at the ends of each axis, as NumPy prints them, and the device.
@@ -25,7 +22,7 @@ Array = np.ndarray[Any, Any]
 _ENDS = (3, 3, 3, 2)
 
 
-def describe_buffer(buffer: "Buffer[Any]") -> str:
+def describe_buffer(buffer: Any) -> str:
     """Return the `repr` of a buffer. Reads from queue 0; errors of reads are shown, not raised."""
     start = f"{type(buffer).__name__}("
     contents, facts = _describe_contents(buffer, start), _describe_facts(buffer)
@@ -35,7 +32,7 @@ def describe_buffer(buffer: "Buffer[Any]") -> str:
     return f"{start}{contents},\n{' ' * len(start)}{facts})"
 
 
-def _describe_contents(buffer: "Buffer[Any]", start: str) -> str:
+def _describe_contents(buffer: Any, start: str) -> str:
     if buffer.destroyed:
         return "<device lost>" if buffer.context.lost else "<destroyed>"
     ends = _ENDS[len(buffer.shape)]
@@ -48,7 +45,7 @@ def _describe_contents(buffer: "Buffer[Any]", start: str) -> str:
         return f"<{type(error).__name__} when read>"
 
 
-def _read_ends(buffer: "Buffer[Any]", ends: int) -> Array:
+def _read_ends(buffer: Any, ends: int) -> Any:
     """Return the contents, with one undefined entry for the omitted part of each axis."""
     shape = buffer.shape
     if not shape or not buffer.size:
@@ -69,7 +66,7 @@ def _read_ends(buffer: "Buffer[Any]", ends: int) -> Array:
     return seen
 
 
-def _read(buffer: "Buffer[Any]", start: int, elements: tuple[int, ...]) -> Array:
+def _read(buffer: Any, start: int, elements: tuple[int, ...]) -> Any:
     # Errors that the device has found are raised by waits, not here.
     return buffer._read(start, elements, 0, None, False)
 
@@ -90,7 +87,7 @@ def _flatten(row: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return sum(at * math.prod(shape[axis + 1 : -1]) for axis, at in enumerate(row))
 
 
-def _describe_facts(buffer: "Buffer[Any]") -> str:
+def _describe_facts(buffer: Any) -> str:
     kind = buffer.var_type
     name = kind.name if is_structure(kind) else f"vd.{kind.__name__}"
     facts = [*buffer._describe_shape(), f"dtype={name}", f"device={_describe_device(buffer)!r}"]
@@ -98,7 +95,7 @@ def _describe_facts(buffer: "Buffer[Any]") -> str:
     return ", ".join([*facts, f"queues={queues}"] if queues > 1 else facts)
 
 
-def _describe_device(buffer: "Buffer[Any]") -> str:
+def _describe_device(buffer: Any) -> str:
     first, *others = (info.device_name for info in buffer.context.device_infos)
     return f"{first} and {len(others)} more" if others else first
 

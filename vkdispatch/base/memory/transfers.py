@@ -63,7 +63,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
     >>> array.shape
     (2, 3)
     """
-    return pinned_array(get_context(), 0, _parse_shape(shape), _parse_dtype(dtype))
+    return pinned_array(get_context(), 0, conversions.parse_shape(shape, None), _parse_dtype(dtype))
 
 
 def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:
@@ -87,21 +87,6 @@ def _parse_dtype(value: "DTypeLike") -> "np.dtype[Any]":
     if dtype.hasobject:
         raise ArgumentTypeError(f"dtype: an array of {dtype} holds Python objects, not numbers")
     return dtype
-
-
-def _parse_shape(value: object) -> tuple[int, ...]:
-    single = as_int(value)
-    items = (single,) if single is not None else value
-    try:
-        sizes = tuple(as_int(item) for item in items)  # type: ignore[attr-defined]
-    except TypeError as error:
-        raise ArgumentTypeError(f"shape: expected an int or a sequence of ints, got {value!r}") from error
-    shape = tuple(size for size in sizes if size is not None)
-    if len(shape) != len(sizes):
-        raise ArgumentTypeError(f"shape: expected an int or a sequence of ints, got {value!r}")
-    if any(size < 0 for size in shape):
-        raise ArgumentValueError(f"shape: sizes cannot be negative, got {shape}")
-    return shape
 
 
 # ---- Copies between the host and a buffer ----------------------------------------------------------------

@@ -45,6 +45,17 @@ def check_result(result: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
+class _CheckedDriver:
+    """CUDA's driver functions, which return what they give, and raise SharingError where they fail."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(load_driver(), name)
+        return lambda *arguments: check_result(function(*arguments))
+
+
+cuda = _CheckedDriver()
+
+
 def parse_stream(stream: Any, name: str = "stream") -> int | None:
     """Return the handle of a CUDA stream: DLPack's int, or an object of CuPy, PyTorch or cuda-core.
 
@@ -143,14 +154,14 @@ class CudaBlocks:
         description.size = size
         description.flags = driver.CUDA_EXTERNAL_MEMORY_DEDICATED if is_dedicated else 0
         try:
-            imported = check_result(driver.cuImportExternalMemory(description))
+            imported = cuda.cuImportExternalMemory(description)
         except errors.SharingError:
             os.close(file)
             raise
         extent = driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
         extent.offset, extent.size = 0, size
         try:
-            return imported, int(check_result(driver.cuExternalMemoryGetMappedBuffer(imported, extent)))
+            return imported, int(cuda.cuExternalMemoryGetMappedBuffer(imported, extent))
         except errors.SharingError:
             driver.cuDestroyExternalMemory(imported)
             raise
@@ -230,8 +241,8 @@ class Lane:
     __slots__ = ("event", "stream")
 
     def __init__(self, driver: Any) -> None:
-        self.stream = check_result(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
-        self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        self.stream = cuda.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self.event = cuda.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
 
 class Lanes:
@@ -249,7 +260,7 @@ class Lanes:
     def find_memory(self) -> int:
         """Return the address of memory for a part on each lane."""
         if self._memory is None:
-            self._memory = int(check_result(self._driver.cuMemAlloc(2 * PART)))
+            self._memory = int(cuda.cuMemAlloc(2 * PART))
         return self._memory
 
     def release(self) -> None:
@@ -321,18 +332,18 @@ class CudaLink:
         self._thread = _Thread()
         self.peers = weakref.WeakSet[CudaLink]()
         self.lanes: Lanes | None = None
-        check_result(driver.cuInit(0))
+        cuda.cuInit(0)
         self.ordinal, self.device = self._find_device(context)
-        self.primary = check_result(driver.cuDevicePrimaryCtxRetain(self.device))
+        self.primary = cuda.cuDevicePrimaryCtxRetain(self.device)
         self.blocks = CudaBlocks(driver, self._engine, self.enter)
         # by stream and queue, or incoming timeline from -1 down: the value that the stream waited for
         self._waited: dict[tuple[_Key, int], int] = {}
         self._incoming: dict[_Key, _Incoming] = {}  # by stream, the one used last at the end
         with self.enter():
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-            self._stream = check_result(driver.cuStreamCreate(flags))
+            self._stream = cuda.cuStreamCreate(flags)
             self.stream = int(self._stream)
-            self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+            self.event = cuda.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
             self._timelines = {
                 slot: self._import_semaphore(self._engine.export_timeline(slot))
                 for slot, _ in self._engine.submit_all(0)
@@ -341,9 +352,9 @@ class CudaLink:
     def _find_device(self, context: Context) -> tuple[int, Any]:
         """Return CUDA's number of a context's device, and its handle."""
         wanted = context.device_infos[0].uuid
-        for ordinal in range(check_result(self._driver.cuDeviceGetCount())):
-            device = check_result(self._driver.cuDeviceGet(ordinal))
-            if bytes(check_result(self._driver.cuDeviceGetUuid(device)).bytes) == wanted:
+        for ordinal in range(cuda.cuDeviceGetCount()):
+            device = cuda.cuDeviceGet(ordinal)
+            if bytes(cuda.cuDeviceGetUuid(device).bytes) == wanted:
                 return ordinal, device
         raise errors.SharingError(
             f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?"
@@ -357,7 +368,7 @@ class CudaLink:
         have nothing to do with the capture do not end it.
         """
         driver = self._driver
-        check_result(driver.cuCtxPushCurrent(self.primary))
+        cuda.cuCtxPushCurrent(self.primary)
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         _, mode = driver.cuThreadExchangeStreamCaptureMode(relaxed)
         try:
@@ -386,7 +397,7 @@ class CudaLink:
         description.type = kinds.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
         description.handle.fd = file
         try:
-            return check_result(self._driver.cuImportExternalSemaphore(description))
+            return cuda.cuImportExternalSemaphore(description)
         except errors.SharingError:
             os.close(file)
             raise
@@ -420,7 +431,7 @@ class CudaLink:
         if stream in (LEGACY_STREAM, PER_THREAD_STREAM):
             return
         with self.enter():
-            owner = check_result(self._driver.cuStreamGetCtx(self._driver.CUstream(stream)))
+            owner = cuda.cuStreamGetCtx(self._driver.CUstream(stream))
         if int(owner) != int(self.primary):
             raise errors.ArgumentValueError(
                 f"{name}: the stream does not belong to CUDA's device {self.ordinal} (its primary context), "
@@ -441,7 +452,7 @@ class CudaLink:
                 "the host submits; make this call before or after the capture"
             )
         check_result((code,))
-        number = check_result(driver.cuStreamGetId(handle))
+        number = cuda.cuStreamGetId(handle)
         return number, self._thread.number if stream == PER_THREAD_STREAM else 0
 
     def give(self, stream: int) -> None:
@@ -475,11 +486,7 @@ class CudaLink:
             wait.params.fence.value = value
             parameters.append(wait)
         timelines = [timeline for timeline, _ in points]
-        check_result(
-            driver.cuWaitExternalSemaphoresAsync(
-                timelines, parameters, len(timelines), driver.CUstream(stream)
-            )
-        )
+        cuda.cuWaitExternalSemaphoresAsync(timelines, parameters, len(timelines), driver.CUstream(stream))
 
     def take(self, stream: int) -> None:
         """Let the context's later work wait for the work of a stream up to now."""
@@ -492,11 +499,7 @@ class CudaLink:
             signal = driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()
             signal.params.fence.value = incoming.value
             # a stream of its own for signals would cost two milliseconds: the GPU waits for a time slice
-            check_result(
-                driver.cuSignalExternalSemaphoresAsync(
-                    [incoming.timeline], [signal], 1, driver.CUstream(stream)
-                )
-            )
+            cuda.cuSignalExternalSemaphoresAsync([incoming.timeline], [signal], 1, driver.CUstream(stream))
             self._engine.wait_for_incoming(0, incoming.number, incoming.value)
             note("device wait", self._context(), begin)
 
@@ -519,7 +522,7 @@ class CudaLink:
         with self.hold():
             target = self.blocks.map(memory)
             self.give(stream)
-            check_result(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
+            cuda.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream))
             self.take(stream)
 
     def copy_out(self, address: int, memory: native.Buffer, start: int, size: int, stream: int) -> None:
@@ -531,7 +534,7 @@ class CudaLink:
         with self.hold():
             source = self.blocks.map(memory) + start
             self.give(stream)
-            check_result(driver.cuMemcpyDtoDAsync(address, source, size, driver.CUstream(stream)))
+            cuda.cuMemcpyDtoDAsync(address, source, size, driver.CUstream(stream))
 
     # -- streams whose arrays are arguments of a call
 

@@ -16,6 +16,7 @@ from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing import cuda_link
+from vkdispatch.base.sharing.cuda_link import cuda
 from vkdispatch.base.sharing.dlpack import is_in_c_order, refuse_write
 
 # ---- CUDA's array interface, version 3: what `__cuda_array_interface__` shows, and what it is read as ----
@@ -153,9 +154,9 @@ class SharedDeviceMemory:
         driver = cuda_link.load_driver()
         self._link = link
         with link.enter():
-            self._address = int(cuda_link.check_result(driver.cuMemAlloc(size)))
+            self._address = int(cuda.cuMemAlloc(size))
             try:
-                self.handle = bytes(cuda_link.check_result(driver.cuIpcGetMemHandle(self._address)).reserved)
+                self.handle = bytes(cuda.cuIpcGetMemHandle(self._address).reserved)
             except SharingError:
                 driver.cuMemFree(self._address)
                 raise
@@ -204,9 +205,7 @@ class MappedMemories:
             description.reserved = handle
             flags = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
             with link.enter():
-                self._addresses[key] = int(
-                    cuda_link.check_result(driver.cuIpcOpenMemHandle(description, flags))
-                )
+                self._addresses[key] = int(cuda.cuIpcOpenMemHandle(description, flags))
         self._addresses.move_to_end(key)
         return self._addresses[key]
 
@@ -223,7 +222,7 @@ class MappedMemories:
 def _wait(link: cuda_link.CudaLink) -> None:
     driver = cuda_link.load_driver()
     with link.enter():
-        cuda_link.check_result(driver.cuStreamSynchronize(driver.CUstream(link.stream)))
+        cuda.cuStreamSynchronize(driver.CUstream(link.stream))
 
 
 # ---- Copies by CUDA between the memory of two contexts, which may be on two GPUs -------------------------
@@ -265,15 +264,13 @@ def _copy(
     """Copy in one piece; a stream of each device waits for the other one's."""
     stream = driver.CUstream(cuda_link.LEGACY_STREAM)
     with source.enter():
-        cuda_link.check_result(driver.cuEventRecord(source.event, stream))
+        cuda.cuEventRecord(source.event, stream)
     with target.enter():
-        cuda_link.check_result(driver.cuStreamWaitEvent(stream, source.event, 0))
-        cuda_link.check_result(
-            driver.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream)
-        )
-        cuda_link.check_result(driver.cuEventRecord(target.event, stream))
+        cuda.cuStreamWaitEvent(stream, source.event, 0)
+        cuda.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream)
+        cuda.cuEventRecord(target.event, stream)
     with source.enter():
-        cuda_link.check_result(driver.cuStreamWaitEvent(stream, target.event, 0))
+        cuda.cuStreamWaitEvent(stream, target.event, 0)
 
 
 def _copy_in_parts(
@@ -288,18 +285,12 @@ def _copy_in_parts(
         sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * cuda_link.PART
         count = min(cuda_link.PART, size - first)
         # streams and events know their contexts
-        cuda_link.check_result(
-            driver.cuStreamWaitEvent(sender.stream, receiver.event, 0)
-        )  # the part is empty
-        cuda_link.check_result(
-            driver.cuMemcpyPeerAsync(
-                part, target.primary, start + first, source.primary, count, sender.stream
-            )
-        )
-        cuda_link.check_result(driver.cuEventRecord(sender.event, sender.stream))
-        cuda_link.check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
-        cuda_link.check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
-        cuda_link.check_result(driver.cuEventRecord(receiver.event, receiver.stream))
+        cuda.cuStreamWaitEvent(sender.stream, receiver.event, 0)  # the part is empty
+        cuda.cuMemcpyPeerAsync(part, target.primary, start + first, source.primary, count, sender.stream)
+        cuda.cuEventRecord(sender.event, sender.stream)
+        cuda.cuStreamWaitEvent(receiver.stream, sender.event, 0)
+        cuda.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream)
+        cuda.cuEventRecord(receiver.event, receiver.stream)
     _join(driver, source, senders)
     _join(driver, target, receivers)
 
@@ -309,9 +300,9 @@ def _fork(driver: Any, link: cuda_link.CudaLink) -> cuda_link.Lanes:
     with link.enter():
         if link.lanes is None:
             link.lanes = cuda_link.Lanes(driver)
-        cuda_link.check_result(driver.cuEventRecord(link.event, driver.CUstream(cuda_link.LEGACY_STREAM)))
+        cuda.cuEventRecord(link.event, driver.CUstream(cuda_link.LEGACY_STREAM))
         for lane in link.lanes.both:
-            cuda_link.check_result(driver.cuStreamWaitEvent(lane.stream, link.event, 0))
+            cuda.cuStreamWaitEvent(lane.stream, link.event, 0)
     return link.lanes
 
 
@@ -319,15 +310,13 @@ def _join(driver: Any, link: cuda_link.CudaLink, lanes: cuda_link.Lanes) -> None
     """Let the default stream wait for the lanes of a link."""
     with link.enter():
         for lane in lanes.both:
-            cuda_link.check_result(
-                driver.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
-            )
+            cuda.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
 
 
 def _open_peers(driver: Any, link: cuda_link.CudaLink, other: cuda_link.CudaLink) -> bool:
     """Let a device access another one's memory. Return whether it does."""
     if other not in link.peers:
-        if not cuda_link.check_result(driver.cuDeviceCanAccessPeer(link.device, other.device)):
+        if not cuda.cuDeviceCanAccessPeer(link.device, other.device):
             return False
         with link.enter():
             result = driver.cuCtxEnablePeerAccess(other.primary, 0)

@@ -17,13 +17,12 @@ from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
-from vkdispatch.shader.launchable import describe_kernel
 from vkdispatch.shader.pickling import load_payload, make_payload
 from vkdispatch.shader.program import Program
 from vkdispatch.shader.raw.interface import make_description
 from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import Slot
+from vkdispatch.shader.signature import Slot, describe_kernel
 from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
 from vkdispatch.shader.variants import Coarsening
 
@@ -371,8 +370,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     >>> buffer.read(0)
     array([1., 1., 1.], dtype=float32)
     """
-    if not isinstance(source, str):
-        raise errors.ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
+    errors.check_type("source", source, str, "GLSL text")
     name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = parse_local_size(local_size)

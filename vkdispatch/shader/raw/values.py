@@ -1,6 +1,5 @@
 """The arguments of a kernel given as GLSL or SPIR-V, its blocks, and the values that it takes."""
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +7,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.derived_dtypes import FixedArray, placed_type
+from vkdispatch.base.derived_dtypes import FixedArray, is_dataclass, placed_type
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -64,7 +63,7 @@ class RawArgument:
     @property
     def is_tree(self) -> bool:
         """Whether calls give it as a dataclass or a dictionary."""
-        return self.by_name or (isinstance(self.origin, type) and dataclasses.is_dataclass(self.origin))
+        return self.by_name or is_dataclass(self.origin)
 
     @property
     def by_name(self) -> bool:
@@ -149,7 +148,7 @@ def _parse_argument(name: str, annotation: Any, place: Place | str | None) -> Ra
         if not fields:
             raise ArgumentValueError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
         return RawArgument(name, dict, fields, place)
-    if _is_dataclass(annotation):
+    if is_dataclass(annotation):
         return RawArgument(name, annotation, tuple(_read_fields(f"argument {name!r}", annotation)), place)
     origin = getattr(annotation, "__origin__", None)
     kinds: tuple[Any, ...] = getattr(annotation, "__args__", ())
@@ -160,10 +159,6 @@ def _parse_argument(name: str, annotation: Any, place: Place | str | None) -> Ra
     return RawArgument(name, origin, (Field("", _parse_kind(f"argument {name!r}", kinds[0])),), place)
 
 
-def _is_dataclass(annotation: object) -> bool:
-    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
-
-
 def _parse_kind(who: str, kind: Any) -> DType:
     if not (isinstance(kind, type) and dtype.is_dtype(kind) and hasattr(kind, "item_size")):
         raise ArgumentTypeError(f"{who}: expected a dtype such as vd.float32, got {kind!r}")
@@ -172,7 +167,7 @@ def _parse_kind(who: str, kind: Any) -> DType:
 
 def _read_fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
     """Yield the values of a dataclass or a dictionary of dtypes."""
-    if _is_dataclass(annotation):
+    if is_dataclass(annotation):
         for path, kind in leaf_fields(annotation):
             if isinstance(kind, FixedArray):
                 yield from _read_member(who, prefix + path, (kind.owner, kind.shape))
@@ -197,11 +192,11 @@ def _read_member(who: str, path: str, kind: Any) -> Iterator[Field]:
             raise ArgumentValueError(
                 f"{who}: {path!r}: expected an array as (dtype, length) or (dtype, shape), got {shape!r}"
             )
-        if math.prod(shape) > _MAX_FIELDS and (isinstance(kind, Mapping) or _is_dataclass(kind)):
+        if math.prod(shape) > _MAX_FIELDS and (isinstance(kind, Mapping) or is_dataclass(kind)):
             raise ArgumentValueError(f"{who}: {path!r}: {math.prod(shape)} structures; bind a buffer")
     if getattr(kind, "__origin__", None) in (vc.Constant, vc.Variable):
         (kind,) = kind.__args__
-    if not isinstance(kind, Mapping) and not _is_dataclass(kind):
+    if not isinstance(kind, Mapping) and not is_dataclass(kind):
         yield Field(path, _parse_kind(f"{who}: {path!r}", kind), shape)
     elif not shape:
         yield from _read_fields(who, kind, f"{path}.")
