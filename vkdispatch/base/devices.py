@@ -176,7 +176,8 @@ class DeviceInfo:
             "\tQueues:",
         ]
         lines += [
-            f"\t\t{family} (count={count}, flags={flags:#x}): {_describe_flags(flags)}"
+            f"\t\t{family} (count={count}, flags={flags:#x}): "
+            + (", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other")
             for family, (count, flags) in enumerate(self.queue_properties)
         ]
         if self.missing:
@@ -220,10 +221,6 @@ def _describe_product(product: MatrixProduct) -> str:
     sizes = f"{product.m}x{product.n}x{product.k}{'+' if product.flexible else ''}"
     workgroup = f" {product.scope} of {product.invocations}" if product.scope != "subgroup" else ""
     return f"{sizes} {product.a}*{product.b}->{product.result}{workgroup}"
-
-
-def _describe_flags(flags: int) -> str:
-    return ", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other"
 
 
 def identify_devices(devices: Iterable[DeviceInfo]) -> str:

@@ -219,15 +219,8 @@ class Image(ImageTransfers):
             raise errors.UnsupportedError(f"the device has no images of {self._summary()}")
         storable = self.channels != 3 and bool(features & _STORAGE)
         try:
-            return native.Image(
-                engine,
-                self.view_type.value[0],
-                stored.value,
-                self.extent,
-                self.layers,
-                self.mip_levels,
-                storable,
-            )
+            sizes = self.extent, self.layers, self.mip_levels
+            return native.Image(engine, self.view_type.value[0], stored.value, *sizes, storable)
         except (ValueError, OverflowError) as error:
             raise errors.ArgumentValueError(f"{self._summary()}: {error}") from None
 
@@ -250,17 +243,8 @@ class Image(ImageTransfers):
         border_color: BorderColor = BorderColor.FLOAT_OPAQUE_WHITE,
     ) -> "Sampler":
         """Return a sampler of this image, an argument for `Img1` to `Img3`; see `Sampler`."""
-        return Sampler(
-            self,
-            mag_filter,
-            min_filter,
-            mip_filter,
-            address_mode,
-            mip_lod_bias,
-            min_lod,
-            max_lod,
-            border_color,
-        )
+        filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
+        return Sampler(self, *filters, address_mode, *lods, border_color)
 
     @property
     def is_storable(self) -> bool:

@@ -6,15 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base import errors, names_elsewhere
+from vkdispatch.base import errors, names_elsewhere, process
 from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process import read_switch
 from vkdispatch.base.record import field, record
-
-if TYPE_CHECKING:
-    from vkdispatch.base.process import LogLevel
-
 
 # ---- The backend: select it, load Vulkan once, list its devices ------------------------------------------
 
@@ -35,7 +30,7 @@ _debug = False
 
 def initialize(
     debug_mode: bool = False,
-    log_level: "LogLevel | None" = None,
+    log_level: process.LogLevel | None = None,
     loader_debug_logs: bool = False,
     backend: str | None = None,
 ) -> None:
@@ -86,13 +81,11 @@ def initialize(
                 "run nothing",
             )
         if log_level is not None:
-            from vkdispatch.base.process import set_log_level
-
-            set_log_level(log_level)
+            process.set_log_level(log_level)
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(read_switch("VKDISPATCH_DEBUG") or debug_mode)
+            _load_vulkan(process.read_switch("VKDISPATCH_DEBUG") or debug_mode)
         _active_backend = name
 
 
@@ -103,7 +96,7 @@ def is_debug_enabled() -> bool:
 
 def is_staging_forced() -> bool:
     """Whether VKDISPATCH_FORCE_STAGING makes all transfers go through staging memory. Raises ValueError."""
-    return read_switch("VKDISPATCH_FORCE_STAGING")
+    return process.read_switch("VKDISPATCH_FORCE_STAGING")
 
 
 def _backend_name(backend: str | None) -> str:
@@ -134,9 +127,7 @@ def _load_vulkan(debug: bool) -> None:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
-        from vkdispatch.base.process import log_warning
-
-        log_warning(
+        process.log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
             + (
                 f", or VK_LAYER_PATH={layers!r} hides it"

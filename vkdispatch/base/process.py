@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from _thread import _local, allocate_lock
-from types import FunctionType, TracebackType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -246,9 +246,7 @@ class RunningTask:
     def __enter__(self) -> None:
         _thread.depth += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _thread.depth -= 1
 
 

@@ -305,7 +305,8 @@ def _format_devices(facts: Facts) -> Iterator[str]:
         kind = _KINDS.get(device["device_type"], "unknown")
         yield _wrap("type: ", f"{kind}, Vulkan {device['vulkan']}, driver {device['driver'] or 'unknown'}")
         yield _wrap("memory: ", _format_heaps(device["heaps"]))
-        twin = next((each for each in shown if _is_like(each, device)), None)
+        compared = ("limits", "has", "lacks", "queues")
+        twin = next((other for other in shown if all(other[key] == device[key] for key in compared)), None)
         if twin is not None:
             yield f"  limits and features: as device {twin['index']}"
         else:
@@ -316,10 +317,6 @@ def _format_devices(facts: Facts) -> Iterator[str]:
                 lacks = (f"{name} ({without})" for name, without in device["lacks"].items())
                 yield _wrap("lacks: ", ", ".join(lacks))
         yield from _format_trial(device)
-
-
-def _is_like(device: Facts, other: Facts) -> bool:
-    return all(device[key] == other[key] for key in ("limits", "has", "lacks", "queues"))
 
 
 def _format_heaps(heaps: list[Facts]) -> str:
@@ -358,7 +355,10 @@ def _format_trial(device: Facts) -> Iterator[str]:
             f"{timing['later_call'] * 1e6:.1f} us a call"
         )
     if bandwidth:
-        rates = (f"{name} {_format_rate(rate)}" for name, rate in bandwidth.items())
+        rates = (
+            f"{name} not measured (no memory)" if rate is None else f"{name} {rate / 1e9:.1f} GB/s"
+            for name, rate in bandwidth.items()
+        )
         yield _wrap("bandwidth: ", ", ".join(rates))
     if "checks" in trial:
         wrong = ", ".join(trial["failures"])
@@ -411,7 +411,3 @@ def _format_size(size: int) -> str:
                 f"{number:.0f} {unit}" if number >= 100 or number == int(number) else f"{number:.1f} {unit}"
             )
     return f"{size} bytes"
-
-
-def _format_rate(rate: float | None) -> str:
-    return "not measured (no memory)" if rate is None else f"{rate / 1e9:.1f} GB/s"

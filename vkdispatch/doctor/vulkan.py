@@ -42,13 +42,7 @@ def _structure(**members: Any) -> Any:
 _Layer = _structure(name=_NAME, api_version=_WORD, version=_WORD, description=_NAME)
 _Extension = _structure(name=_NAME, version=_WORD)
 _Application = _structure(
-    type=_WORD,
-    next=_POINTER,
-    name=_TEXT,
-    version=_WORD,
-    engine=_TEXT,
-    engine_version=_WORD,
-    api_version=_WORD,
+    type=_WORD, next=_POINTER, name=_TEXT, version=_WORD, engine=_TEXT, engine_version=_WORD, api=_WORD
 )
 _InstanceInfo = _structure(
     type=_WORD,
@@ -141,7 +135,7 @@ def format_version(version: int) -> str:
 
 
 def _make_instance(library: ctypes.CDLL) -> ctypes.c_void_p:
-    application = _Application(api_version=_API_VERSION)
+    application = _Application(api=_API_VERSION)
     info = _InstanceInfo(type=_INSTANCE_INFO, application=ctypes.pointer(application))
     extensions = _list(library.vkEnumerateInstanceExtensionProperties, _Extension, None)
     if any(each.name == _PORTABILITY for each in extensions):  # without it macOS shows no device

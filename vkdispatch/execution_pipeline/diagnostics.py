@@ -127,6 +127,7 @@ class Diagnostics:
         texts: list[str] = []
         error: errors.CheckError | None = None
         used = False
+        ring_bytes = 4 * (self.buffer.size - words.HEAD_WORDS)
         for queue in range(queues):
             head = self._read(queue, 0, words.HEAD_WORDS)
             if head[words.MESSAGES]:
@@ -134,7 +135,7 @@ class Diagnostics:
                 ring_words = min(int(head[words.CURSOR]), self.buffer.size) - words.HEAD_WORDS
                 ring = self._read(queue, words.HEAD_WORDS, ring_words)
                 label = f"queue {queue}: " if queues > 1 else ""
-                texts.append(_format_ring(ring, int(head[words.MESSAGES]), probes, label, self._ring_bytes))
+                texts.append(_format_ring(ring, int(head[words.MESSAGES]), probes, label, ring_bytes))
             if head[words.VIOLATIONS]:
                 used = True
                 error = error or _make_error(head, probes)
@@ -142,10 +143,6 @@ class Diagnostics:
             self._write_head()
         self._empty = True
         return Findings("".join(texts), error)
-
-    @property
-    def _ring_bytes(self) -> int:
-        return 4 * (self.buffer.size - words.HEAD_WORDS)
 
     def _read(self, queue: int, start: int, count: int, *, tells: bool = False) -> _Words:
         out = np.empty(count, np.uint32)

@@ -171,10 +171,7 @@ class Plan:
 
 
 def plan_fusions(
-    recorded: Sequence[Recorded],
-    instance: "bytes | bytearray",
-    bound: Sequence[int],
-    discarded: frozenset[int],
+    recorded: Sequence[Recorded], instance: bytes | bytearray, bound: Sequence[int], discarded: frozenset[int]
 ) -> Plan:
     """Find the dispatches that can be fused.
 
@@ -216,7 +213,7 @@ def plan_fusions(
     return plan
 
 
-def _make_launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
+def _make_launch(recorded: Recorded, instance: bytes | bytearray, bound: Sequence[int]) -> Launch:
     kernel, resources, begin = recorded
     assert kernel is not None
     end = begin + kernel.layout.size
@@ -250,7 +247,7 @@ class Moves:
         move = self._moves[position]
         return move.target + offset - move.source if offset < move.source + move.size else offset
 
-    def copy(self, source: "bytes | bytearray", target: bytearray) -> None:
+    def copy(self, source: bytes | bytearray, target: bytearray) -> None:
         """Copy the bytes."""
         for move in self._moves:
             target[move.target : move.target + move.size] = source[move.source : move.source + move.size]

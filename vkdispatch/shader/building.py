@@ -33,6 +33,7 @@ from vkdispatch.shader import variants
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.signature import MAX_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.size import Extent
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 # ---- What a kernel requires of a device: checked before the driver sees the kernel -----------------------
 
@@ -248,7 +249,7 @@ def bind_kernel(
     layout: ArgumentLayout,
     source: ShaderSource,
     variant: Variant = PLAIN,
-    coarsening: variants.Coarsening = variants.UNCOARSENED,
+    coarsening: Coarsening = UNCOARSENED,
     places: Mapping[int, Place] | None = None,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
@@ -268,7 +269,7 @@ def bind_kernel(
         return native.Launcher(
             context._native,
             plan._native,
-            [_make_native_slot(slot, layout.offset_of, places or {}, form, typed) for slot in slots],
+            [_make_native_slot(slot, layout, places or {}, form, typed) for slot in slots],
             layout.size,
             0 if layout.uniform else -1,
             -1 if layout.exec_offset is None else layout.exec_offset,
@@ -288,11 +289,7 @@ def bind_kernel(
 
 
 def _make_native_slot(
-    slot: Slot,
-    offset_of: Callable[[str], int],
-    places: Mapping[int, Place],
-    variant: Variant | None,
-    typed: bool,
+    slot: Slot, layout: ArgumentLayout, places: Mapping[int, Place], variant: Variant | None, typed: bool
 ) -> native.ArgumentSlot:
     """Return a slot as the native launcher takes it. Without a variant, buffers may have any length."""
     if isinstance(slot, BufferSlot):
@@ -302,7 +299,7 @@ def _make_native_slot(
         place = places.get(slot.binding) or Place(slot.binding)
         return native.BufferSlot(
             binding=max(place.binding, 0),
-            shape_offset=-1 if slot.shape_member is None else offset_of(slot.shape_member),
+            shape_offset=-1 if slot.shape_member is None else layout.offset_of(slot.shape_member),
             reads=slot.reads,
             writes=slot.writes,
             planar=slot.planar,
@@ -324,8 +321,8 @@ def _make_native_slot(
             )
         return native.SamplerSlot(binding=binding, view_type=view_type, texels=kind, reads=slot.reads)
     if slot.scalar_code is not None:
-        return native.ScalarSlot(offset=offset_of(slot.member), code=slot.scalar_code)
-    return native.ValueSlot(offset=offset_of(slot.member), size=slot.kind.item_size)
+        return native.ScalarSlot(offset=layout.offset_of(slot.member), code=slot.scalar_code)
+    return native.ValueSlot(offset=layout.offset_of(slot.member), size=slot.kind.item_size)
 
 
 # ---- Compiled kernels: the GLSL of a variant, its plan, and its launcher ---------------------------------
@@ -361,11 +358,7 @@ class KernelSource:
 
 @pause_collection()
 def build_kernel(
-    kernel: KernelSource,
-    context: Context,
-    local_size: Extent,
-    variant: Variant,
-    coarsening: variants.Coarsening,
+    kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
 ) -> BuiltKernel:
     """Generate, compile and bind a variant of a kernel.
 

@@ -386,19 +386,11 @@ class _Chain:
             if handle in discarded and chain_uses[handle] == uses[handle] and views[handle] == 1
         )
         names = tuple(link.kernel.description.name for link in self.links)
-        kernel = self.links[0].kernel
         sizes = {link.kernel.local_size for link in self.links} - {None}
-        planar = frozenset(
-            number for link in self.links for number, is_planar in _find_planar(link, numbers) if is_planar
-        )
-        fused = fuse_parts(
-            join_names(names),
-            parts,
-            unread,
-            planar,
-            sizes.pop() if len(sizes) == 1 else None,
-            kernel.description.backend,
-        )
+        planar = frozenset(number for link in self.links for number in _find_planar(link, numbers))
+        local_size = sizes.pop() if len(sizes) == 1 else None
+        backend = self.links[0].kernel.description.backend
+        fused = fuse_parts(join_names(names), parts, unread, planar, local_size, backend)
         handles = {
             numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
@@ -473,8 +465,7 @@ def _make_part(link: Link, numbers: Mapping[Key, int], places: Mapping[tuple[int
     return Part(element, of_resource, tuple(registers), shapes)
 
 
-def _find_planar(link: Link, numbers: Mapping[Key, int]) -> Iterator[tuple[int, bool]]:
-    keys = link.keys
+def _find_planar(link: Link, numbers: Mapping[Key, int]) -> Iterator[int]:
     for info in link.kernel.description.shader_arg_infos:
-        if info.binding is not None:
-            yield numbers[keys[info.binding]], info.planar
+        if info.binding is not None and info.planar:
+            yield numbers[link.keys[info.binding]]

@@ -92,19 +92,13 @@ class LaunchableKernel:
     internal = False  # whether the kernel is one of the package's own, which profiles leave out
 
     def __init__(
-        self,
-        program: Program,
-        name: str,
-        origin: str | None,
-        local_size: object,
-        workgroups: object,
-        exec_size: object,
+        self, program: Program, origin: str | None, local_size: object, workgroups: object, exec_size: object
     ) -> None:
         """Prepare a program to be called; see `ShaderFunction`."""
         self.program = program
-        self.name = name
+        self.name = program.description.name
         self.origin = origin
-        self.who = signature.describe_kernel(name, origin)
+        self.who = signature.describe_kernel(self.name, origin)
         self._is_auto = isinstance(local_size, str) and local_size == "auto"
         self.local_size = None if self._is_auto else parse_local_size(local_size)
         self._depends_on_groups = self.local_size is None and program.depends_on_workgroups()
@@ -488,4 +482,4 @@ class _RecordedKernel(FusibleKernel):
 @functools.lru_cache(maxsize=256)
 def _make_fused_kernel(description: ShaderDescription, local_size: Extent | None) -> LaunchableKernel:
     program = TracedProgram(description.name, description, NO_CHECKS, None)
-    return LaunchableKernel(program, description.name, None, local_size, None, None)
+    return LaunchableKernel(program, None, local_size, None, None)

@@ -1,12 +1,13 @@
 """From a call to a launch: the state of a kernel in a context, the fast path, measured sizes."""
 
 import bisect
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
-from vkdispatch.base.buffer import Buffer, renew_contents
+from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, Handle
@@ -206,16 +207,13 @@ def list_candidates(context: Context) -> list[int]:
 
 
 def find_fastest_size(
-    context: Context,
-    make_trial: Callable[[int], Trial],
-    parameters: Sequence[Parameter],
-    values: Sequence[Any],
+    context: Context, make: Callable[[int], Trial], parameters: Sequence[Parameter], values: Sequence[Any]
 ) -> int:
     """Return the workgroup size whose launches take the least time in the median; 256 in a tie.
 
     Parameters
     ----------
-    make_trial
+    make
         Makes the kernel of a workgroup size.
     parameters, values
         The arguments of a call, checked. What the kernel writes is copied first.
@@ -227,10 +225,9 @@ def find_fastest_size(
         with pause_recording(), show_wait(f"measuring {len(list_candidates(context))} workgroup sizes"):
             for parameter, value in zip(parameters, values, strict=True):
                 if _is_written(parameter) and id(value) not in copies:
-                    is_image = isinstance(value, Image)
-                    copies[id(value)] = _copy_image(value) if is_image else _copy_buffer(value)
+                    copies[id(value)] = _copy_image(value) if isinstance(value, Image) else copy.copy(value)
             arguments = [copies.get(id(value), value) for value in values]
-            trials = {size: make_trial(size) for size in list_candidates(context)}
+            trials = {size: make(size) for size in list_candidates(context)}
             # The first round compiles and touches memory. Its times tell how many rounds count.
             warm = _measure(context, trials, arguments, 1)
             once = sum(times[0] for times in warm.values())
@@ -238,8 +235,8 @@ def find_fastest_size(
             all_times = _measure(context, trials, arguments, rounds)
         medians = {size: median(times) for size, times in all_times.items()}
     finally:
-        for copy in copies.values():
-            copy.destroy()
+        for duplicate in copies.values():
+            duplicate.destroy()
     best = min(medians, key=lambda size: medians[size])
     if _USUAL in medians and medians[_USUAL] <= _TIE * medians[best]:
         return _USUAL
@@ -272,22 +269,12 @@ def _is_written(parameter: Parameter) -> bool:
     return any(isinstance(slot, (BufferSlot, ImageSlot)) and slot.writes for slot in parameter.slots)
 
 
-def _copy_buffer(buffer: Buffer[Any]) -> Buffer[Any]:
-    copy = Buffer(buffer.size, buffer.var_type)
-    copy.shader_shape = buffer.shader_shape
-    data = bytearray(buffer.mem_size)
-    for queue in range(buffer.context.queue_count):
-        buffer._native.read_into(queue, data)
-        copy._native.write(queue, data)
-    return copy
-
-
 def _copy_image(image: Image) -> Image:
     sizes = image.shape[1:] if image.layers > 1 else image.shape
-    copy = Image(sizes, image.layers, image.dtype, image.channels, image.view_type, image.mip_levels > 1)
+    duplicate = Image(sizes, image.layers, image.dtype, image.channels, image.view_type, image.mip_levels > 1)
     for queue in range(image.context.queue_count):
-        copy.write(image.read(queue), queue)
-    return copy
+        duplicate.write(image.read(queue), queue)
+    return duplicate
 
 
 # ---- memory

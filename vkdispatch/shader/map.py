@@ -141,7 +141,7 @@ class MappingFunction(Referenced, Listed):
 
     def _get_state(self) -> tuple[Any, ...]:
         # Loading the evaluation imports the layer above, which computes called maps.
-        options = self.return_type, self.precise_math, _evaluation.function
+        options = self.return_type, self.precise_math, _evaluate
         return self.mapping_function, list(self.buffer_types), *options
 
     def _set_state(self, *state: Any) -> None:
@@ -385,9 +385,9 @@ class MappedArray(HostProtocols, Listed):
                 f"context: map {self.mapping.name!r} is computed in the context of its arguments, "
                 "which is another one; omit context"
             )
-        if _evaluation.function is None:
+        if _evaluate is None:
             raise UsageError("importing vkdispatch.families.calls makes maps arrays; vd.map does so")
-        return _evaluation.function(self)
+        return _evaluate(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.mapping, self.arguments)
@@ -396,18 +396,14 @@ class MappedArray(HostProtocols, Listed):
         return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
 
 
-class _Evaluation:
-    """The function that computes called maps. A layer above sets it."""
-
-    function: Callable[[MappedArray], Buffer[Any]] | None = None
-
-
-_evaluation = _Evaluation()
+# The function that computes called maps. A layer above sets it.
+_evaluate: Callable[[MappedArray], Buffer[Any]] | None = None
 
 
 def evaluate_with(function: Callable[[MappedArray], Buffer[Any]]) -> None:
     """Set the function that computes called maps."""
-    _evaluation.function = function
+    global _evaluate
+    _evaluate = function
 
 
 class OutputMap(Listed):

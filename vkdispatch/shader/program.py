@@ -30,7 +30,7 @@ from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.building import BuiltKernel, GuardValues, KernelSource, Launch, build_kernel
-from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, ValueSlot, read_slots
+from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, Slots, ValueSlot, read_slots
 from vkdispatch.shader.size import Extent
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, without_float_atomics
 
@@ -332,12 +332,7 @@ class Program:
         return UNCOARSENED
 
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size. Raises as `build_kernel`.
 
@@ -387,12 +382,7 @@ class TracedProgram(Program):
         return self.description if self.observation is None else self.observation.select(variant).description
 
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
         observation, guard = self.observation, self.loop_guard(context, variant)

@@ -130,7 +130,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if program is None:
             who = describe_kernel(self.name, origin)
             program = TracedProgram(who, shader_description, parse_check(check), origin)
-        self._kernel = LaunchableKernel(program, self.name, origin, local_size, workgroups, exec_count)
+        self._kernel = LaunchableKernel(program, origin, local_size, workgroups, exec_count)
         expect_kernels()
 
     # How it is traced again; None if it reads nothing that can change.

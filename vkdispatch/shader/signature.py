@@ -230,6 +230,7 @@ class ImageSlot:
 
 
 Slot = BufferSlot | ImageSlot | ValueSlot
+Slots = tuple[Slot, ...]
 
 
 def make_zero(kind: DType) -> Any:
@@ -560,16 +561,11 @@ def split_value(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Sl
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
-    if parameter.mapping:
-        yield from zip(
-            parameter.slots, read_members(who, parameter.name, parameter.fields, value), strict=True
-        )
-        return
-    if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
+    if not parameter.mapping and not _is_dataclass(value):
         raise ArgumentTypeError(
             f"{who}: argument {parameter.name!r}: {_describe_expected(parameter)}, got {describe(value)}"
         )
-    if any("[" in field for field in parameter.fields):
+    if parameter.mapping or any("[" in field for field in parameter.fields):
         parts = read_members(who, parameter.name, parameter.fields, value)
         yield from zip(parameter.slots, parts, strict=True)
         return

@@ -2,7 +2,7 @@
 
 import copy as copies
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base import errors
@@ -345,11 +345,7 @@ def has_foreign(values: Iterable[Any]) -> bool:
 
 
 def replace_arrays(
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    is_recorded: bool,
-    is_mapped: bool = False,
-    foreign: str = "",
+    args: Sequence[Any], kwargs: dict[str, Any], is_recorded: bool, is_mapped: bool = False, foreign: str = ""
 ) -> tuple[Given, tuple[Any, ...], dict[str, Any]] | None:
     """Return the arguments of a call with arrays replaced; None if there are none. Raises as `Given`.
 

@@ -127,10 +127,6 @@ buffer_dv4 = _make_allocator(dtype.dvec4)
 _FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
 
 
-def _is_complex(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, dtype.dtype) and dtype.is_complex(kind)
-
-
 class RFFTBuffer(Buffer[Any]):
     """Memory for a real signal of `shape` or its half spectrum, shape[:-1] + (shape[-1] // 2 + 1,).
 
@@ -168,7 +164,7 @@ class RFFTBuffer(Buffer[Any]):
             `fourier_type` is not complex, or `shape` has no axis.
         """
         real_shape = parse_shape(shape)
-        if not (_is_complex(fourier_type)):
+        if not any(fourier_type is kind for kind in _FOURIER_OF_SIZE.values()):
             raise ArgumentValueError(
                 f"fourier_type: expected a complex dtype such as vd.complex64, got {fourier_type!r}"
             )
@@ -188,7 +184,8 @@ class RFFTBuffer(Buffer[Any]):
             `data` has another shape or is complex.
         """
         self._check(data, self.real_shape, "biuf", "real")
-        rows = np.zeros(self._padded_shape(), dtype.to_numpy_dtype(self.real_type))
+        padded = (*self.shape[:-1], 2 * self.shape[-1])
+        rows = np.zeros(padded, dtype.to_numpy_dtype(self.real_type))
         rows[..., : self.real_shape[-1]] = data
         self.write(rows.reshape(*self.shape, 2), index)
 
@@ -222,9 +219,6 @@ class RFFTBuffer(Buffer[Any]):
 
     def _describe_shape(self) -> tuple[str, ...]:
         return f"real_shape={self.real_shape}", f"shape={self.shape}"
-
-    def _padded_shape(self) -> tuple[int, ...]:
-        return (*self.shape[:-1], 2 * self.shape[-1])
 
     def _read_rows(self, queue: int) -> Array:
         spectrum = self.read(queue)

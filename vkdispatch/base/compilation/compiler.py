@@ -116,12 +116,7 @@ def compile_glsl(
                 if preprocessing is None:
                     code = native.compile_glsl(with_lines() if with_lines else source)
                 else:
-                    code = native.compile_glsl(
-                        source,
-                        preamble=preprocessing.preamble,
-                        includes=preprocessing.includes,
-                        texts=preprocessing.texts,
-                    )
+                    code = native.compile_glsl(source, **preprocessing.options)
         except ValueError as error:
             log = str(error).strip()
             if preprocessing is not None:

@@ -52,6 +52,11 @@ class Preprocessing:
         """A key for caches, which differs if the result may differ."""
         return repr((self.preamble, self.includes, sorted(self.texts.items())))
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of the compiler."""
+        return {"preamble": self.preamble, "includes": self.includes, "texts": dict(self.texts)}
+
     def explain(self, log: str) -> str:
         """Return a compiler's log in readable form: if an include is missing, only that."""
         found = _FAILURE.search(log)

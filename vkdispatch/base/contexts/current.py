@@ -142,9 +142,7 @@ def _end_lost_context(names_devices: bool) -> Context | None:
             "and call make_context_from_handles() again, or close the context to use a new device"
         )
     if not lost.closed:
-        from vkdispatch.base.process import log_warning
-
-        log_warning(str(lost._lost_error("a new context replaces it")))
+        process.log_warning(str(lost._lost_error("a new context replaces it")))
         lost._end()
     return lost
 
@@ -163,11 +161,9 @@ def _require_enabled(context: Context, names: Sequence[str]) -> None:
 
 
 def _log_devices(context: Context) -> None:
-    from vkdispatch.base.process import log_info
-
     for info in context.device_infos:
         kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
-        log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
+        process.log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
 
 
 def make_context_from_handles(

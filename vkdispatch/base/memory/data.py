@@ -193,28 +193,24 @@ class Choice:
 
 
 def choice(
-    host: np.dtype[Any],
-    shape: tuple[int, ...],
-    *shapes: tuple[int, ...],
-    note: str = "",
-    possible: bool = True,
+    host: np.dtype[Any], shape: tuple[int, ...], *shapes: tuple[int, ...], note: str = "", usable: bool = True
 ) -> Choice:
     """Return the choice of an array of one of some shapes, or of one axis with all their elements."""
-    fits = possible and (shape in shapes or shape == (math.prod(shapes[0]),))
+    fits = usable and (shape in shapes or shape == (math.prod(shapes[0]),))
     return Choice(host, fits, f"shape {shapes[0]} of {host}{note}", shapes[0])
 
 
 def _choice(form: Form, kind: DType, array: Array, shape: tuple[int, ...] | None) -> Choice:
     # A cast to complex would turn a number into the first component of a vector.
-    possible = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
+    usable = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
     if shape is not None:
-        return choice(form.host, array.shape, shape + form.tail, note=form.note, possible=possible)
+        return choice(form.host, array.shape, shape + form.tail, note=form.note, usable=usable)
     axes_given = array.shape
     whole = axes_given[len(axes_given) - len(form.tail) :] == form.tail
     flat = len(axes_given) == 1 and axes_given[0] % math.prod(form.tail) == 0
     axes = ", ".join(("n", *map(str, form.tail))) if form.tail else "n,"
     text = f"shape ({axes}) of {form.host}{form.note}"
-    return Choice(form.host, possible and (whole or flat), text, None)
+    return Choice(form.host, usable and (whole or flat), text, None)
 
 
 def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]:

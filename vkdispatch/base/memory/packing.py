@@ -57,11 +57,6 @@ def from_bfloat16(halves: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
-def value_shape(kind: DType) -> tuple[int, ...]:
-    """Return the shape of a host value: () for scalars and complex, (N,) for vectors, (N, N) for matrices."""
-    return kind.true_numpy_shape
-
-
 def pack(kind: DType, value: object, argument: str) -> bytes:
     """Return one host value as the bytes of `kind`, without padding.
 
@@ -87,7 +82,7 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     if quick is not None:
         return quick
     array = _numbers(kind, value, argument)
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if isinstance(value, np.ndarray) and (array.shape == (1, *shape) or (not shape and array.size == 1)):
         array = array.reshape(shape)  # one row, as programs for 0.1.0 give values
     if array.shape != shape:
@@ -129,7 +124,7 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     `rows`. Raises as `pack`.
     """
     array = _numbers(kind, value, argument)
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if array.shape == (rows, *shape):
         pass
     elif array.shape == shape and (rows == 1 or not shape):
@@ -241,7 +236,7 @@ def _check_integers(
 
 
 def _expect(kind: DType, rows: int) -> str:
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if not shape:
         single = "a number" if not dtype.is_complex(kind) else "a real or complex number"
         return f"expected {single} for {kind.name}" + (f", or {rows} of them" if rows > 1 else "")

@@ -16,15 +16,13 @@ from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing import cuda_link
-from vkdispatch.base.sharing.cuda_link import cuda
+from vkdispatch.base.sharing.cuda_link import CudaLink, CudaLoan, cuda
 from vkdispatch.base.sharing.dlpack import is_in_c_order, refuse_write
 
 # ---- CUDA's array interface, version 3: what `__cuda_array_interface__` shows, and what it is read as ----
 
 
-def lend_by_interface(
-    context: Context, memory: native.Buffer, loan: cuda_link.CudaLoan | None
-) -> cuda_link.CudaLoan:
+def lend_by_interface(context: Context, memory: native.Buffer, loan: CudaLoan | None) -> CudaLoan:
     """Return a loan of memory for consumers of the interface, or the one of before, after all work up to now.
 
     The owner of the memory keeps it: consumers reference the owner. Raises AttributeError where CUDA does not
@@ -40,11 +38,7 @@ def lend_by_interface(
 
 
 def make_interface(
-    loan: cuda_link.CudaLoan,
-    shape: tuple[int, ...],
-    component: Any,
-    strides: tuple[int, ...] | None,
-    offset: int = 0,
+    loan: CudaLoan, shape: tuple[int, ...], component: Any, strides: tuple[int, ...] | None, offset: int = 0
 ) -> dict[str, Any]:
     """Return the interface of elements of a NumPy dtype in lent memory. Strides and offset are in bytes."""
     return {
@@ -150,7 +144,7 @@ class SharedDeviceMemory:
         What another process maps it by.
     """
 
-    def __init__(self, link: cuda_link.CudaLink, size: int) -> None:
+    def __init__(self, link: CudaLink, size: int) -> None:
         driver = cuda_link.load_driver()
         self._link = link
         with link.enter():
@@ -181,13 +175,7 @@ class MappedMemories:
         self._addresses: OrderedDict[tuple[int, bytes], int] = OrderedDict()  # by process and handle
 
     def read(
-        self,
-        link: cuda_link.CudaLink,
-        process: int,
-        handle: bytes,
-        offset: int,
-        memory: native.Buffer,
-        size: int,
+        self, link: CudaLink, process: int, handle: bytes, offset: int, memory: native.Buffer, size: int
     ) -> None:
         """Copy bytes of another process's memory to a buffer, and wait until they are there.
 
@@ -197,7 +185,7 @@ class MappedMemories:
             link.copy_in(memory, self._map(link, process, handle) + offset, size, link.stream)
             _wait(link)
 
-    def _map(self, link: cuda_link.CudaLink, process: int, handle: bytes) -> int:
+    def _map(self, link: CudaLink, process: int, handle: bytes) -> int:
         driver, key = cuda_link.load_driver(), (process, handle)
         if key not in self._addresses:
             self._unmap_some(link)
@@ -209,7 +197,7 @@ class MappedMemories:
         self._addresses.move_to_end(key)
         return self._addresses[key]
 
-    def _unmap_some(self, link: cuda_link.CudaLink) -> None:
+    def _unmap_some(self, link: CudaLink) -> None:
         """Unmap memory of processes that have ended, which holds it, and what has not been used for long."""
         ended = [key for key in self._addresses if not os.path.exists(f"/proc/{key[0]}")]
         spare = max(0, len(self._addresses) - len(ended) - _MAX_MAPPED + 1)
@@ -219,7 +207,7 @@ class MappedMemories:
                 cuda_link.load_driver().cuIpcCloseMemHandle(self._addresses.pop(key))
 
 
-def _wait(link: cuda_link.CudaLink) -> None:
+def _wait(link: CudaLink) -> None:
     driver = cuda_link.load_driver()
     with link.enter():
         cuda.cuStreamSynchronize(driver.CUstream(link.stream))
@@ -229,11 +217,7 @@ def _wait(link: cuda_link.CudaLink) -> None:
 
 
 def copy_between_links(
-    target: cuda_link.CudaLink,
-    target_memory: native.Buffer,
-    source: cuda_link.CudaLink,
-    source_memory: native.Buffer,
-    size: int,
+    target: CudaLink, target_memory: native.Buffer, source: CudaLink, source_memory: native.Buffer, size: int
 ) -> None:
     """Copy bytes to a buffer of another context, in the order of both contexts' work.
 
@@ -258,9 +242,7 @@ def copy_between_links(
         source.take(cuda_link.LEGACY_STREAM)
 
 
-def _copy(
-    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
-) -> None:
+def _copy(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
     """Copy in one piece; a stream of each device waits for the other one's."""
     stream = driver.CUstream(cuda_link.LEGACY_STREAM)
     with source.enter():
@@ -273,9 +255,7 @@ def _copy(
         cuda.cuStreamWaitEvent(stream, target.event, 0)
 
 
-def _copy_in_parts(
-    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
-) -> None:
+def _copy_in_parts(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
     """Send parts to memory of the target's lanes, which copy one while the next one arrives."""
     senders, receivers = _fork(driver, source), _fork(driver, target)
     with target.enter():
@@ -295,7 +275,7 @@ def _copy_in_parts(
     _join(driver, target, receivers)
 
 
-def _fork(driver: Any, link: cuda_link.CudaLink) -> cuda_link.Lanes:
+def _fork(driver: Any, link: CudaLink) -> cuda_link.Lanes:
     """Let the lanes of a link wait for the default stream, and return them."""
     with link.enter():
         if link.lanes is None:
@@ -306,14 +286,14 @@ def _fork(driver: Any, link: cuda_link.CudaLink) -> cuda_link.Lanes:
     return link.lanes
 
 
-def _join(driver: Any, link: cuda_link.CudaLink, lanes: cuda_link.Lanes) -> None:
+def _join(driver: Any, link: CudaLink, lanes: cuda_link.Lanes) -> None:
     """Let the default stream wait for the lanes of a link."""
     with link.enter():
         for lane in lanes.both:
             cuda.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
 
 
-def _open_peers(driver: Any, link: cuda_link.CudaLink, other: cuda_link.CudaLink) -> bool:
+def _open_peers(driver: Any, link: CudaLink, other: CudaLink) -> bool:
     """Let a device access another one's memory. Return whether it does."""
     if other not in link.peers:
         if not cuda.cuDeviceCanAccessPeer(link.device, other.device):

@@ -22,6 +22,7 @@ from vkdispatch.shader.raw.values import (
     place_values,
     read_blocks,
 )
+from vkdispatch.shader.size import Extent
 
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,
@@ -48,7 +49,7 @@ class RawDescription:
 
     name: str
     text: str
-    local_size: tuple[int, int, int]
+    local_size: Extent
     shader_arg_infos: tuple[ShaderArgumentInfo, ...]
     binding_type_list: tuple[int, ...]
     binding_access: tuple[tuple[bool, bool], ...]
@@ -96,7 +97,7 @@ class RawDescription:
         """Return name and default value (None: none) of each argument, in call order."""
         return [(info.name, info.default_value) for info in self.shader_arg_infos]
 
-    def shader_source(self, local_size: tuple[int, int, int], variant: Variant = PLAIN) -> ShaderSource:
+    def shader_source(self, local_size: Extent, variant: Variant = PLAIN) -> ShaderSource:
         """Return the code as given."""
         return ShaderSource(self.name, self.text, self.local_size)
 
@@ -106,11 +107,7 @@ class RawDescription:
 
 
 def make_description(
-    name: str,
-    text: str,
-    arguments: Sequence[RawArgument],
-    interface: Interface,
-    local_size: tuple[int, int, int],
+    name: str, text: str, arguments: Sequence[RawArgument], interface: Interface, local_size: Extent
 ) -> RawDescription:
     """Match the arguments with the declarations of the code.
 

@@ -22,7 +22,7 @@ from vkdispatch.shader.program import Program
 from vkdispatch.shader.raw.interface import make_description
 from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import Slot, describe_kernel
+from vkdispatch.shader.signature import Slots, describe_kernel
 from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
 from vkdispatch.shader.variants import Coarsening
 
@@ -150,12 +150,7 @@ class RawProgram(Program):
         self.description = cast(ShaderDescription, self._raw)
 
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile the code; see `Program`. Raises ValueError for the folded variant, which does not exist."""
         who = self._who
