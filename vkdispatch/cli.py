@@ -108,10 +108,12 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
         return
     click.echo("\tFloat32 Functions (largest errors measured, in units in the last place):")
     for name in known if verbose else _SHOWN:
-        found = known[name]
+        accuracy = known[name]
         # where results come near zero, their units say little
-        absolute = f", {found.absolute:.2g} at most" if name in _NEAR_ZERO else ""
-        click.echo(f"\t\t{name}: {found.ulp:.4g}{absolute} (arguments from {found.low:g} to {found.high:g})")
+        absolute = f", {accuracy.absolute:.2g} at most" if name in _NEAR_ZERO else ""
+        click.echo(
+            f"\t\t{name}: {accuracy.ulp:.4g}{absolute} (arguments from {accuracy.low:g} to {accuracy.high:g})"
+        )
     click.echo("")
 
 

@@ -131,7 +131,9 @@ def torch_pool(context: Context | None = None) -> Any:
         ctypes.CFUNCTYPE(address, size, number, address)(allocate),
         ctypes.CFUNCTYPE(None, address, size, number, address)(free),
     )
-    pluggable = torch._C._cuda_customAllocator(*(ctypes.cast(each, address).value for each in functions))
+    pluggable = torch._C._cuda_customAllocator(
+        *(ctypes.cast(function, address).value for function in functions)
+    )
     _keep_forever((functions, pluggable))
     with torch.cuda.device(allocator.link.ordinal):  # a pool belongs to the device that is current now
         return torch.cuda.MemPool(pluggable)

@@ -125,7 +125,7 @@ def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ..
     copies: dict[int, Buffer[Any]] = {}
     for place in tensors:
         known = next(
-            (each for each in tensors if each < place and _is_same(values[each], values[place])), None
+            (other for other in tensors if other < place and _is_same(values[other], values[place])), None
         )
         if known is not None:
             buffers[place] = buffers[known]
@@ -222,7 +222,7 @@ def _as_tensor(buffer: Buffer[Any], like: Any) -> Any:
     import torch
 
     try:
-        found = torch.from_dlpack(buffer)
+        tensor = torch.from_dlpack(buffer)
     except BufferError:
-        found = torch.from_numpy(buffer.read(0))
-    return found.reshape(like.shape)
+        tensor = torch.from_numpy(buffer.read(0))
+    return tensor.reshape(like.shape)

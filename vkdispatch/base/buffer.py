@@ -426,8 +426,8 @@ class Buffer(Transfers, Generic[_D]):
         octets = np.dtype(np.uint8)
         restore, arguments = self._reduce_shape()
         copies = self._copy_into(lambda: data.fresh_array((self.mem_size,), octets))
-        for each in copies:
-            each.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
+        for content in copies:
+            content.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
         return restore, (*arguments, copies)
 
     def _reduce_shape(self) -> tuple[Any, tuple[type["Buffer[Any]"], tuple[Any, ...]]]:

@@ -181,17 +181,10 @@ class ComputePlan(Handle):
         )
         try:
             with show_wait(f"compiling kernel {self.shader_name!r}"):
+                interface = self.binding_list, self.pc_size, self.shader_name, entry_point, specialization
+                pipelines, where = load_pipelines(keys), place or ""
                 self._native = native.Plan(
-                    self.context._native,
-                    spirv,
-                    self.binding_list,
-                    self.pc_size,
-                    self.shader_name,
-                    entry_point,
-                    specialization,
-                    load_pipelines(keys),
-                    place or "",
-                    uniform_blocks,
+                    self.context._native, spirv, *interface, pipelines, where, uniform_blocks
                 )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None

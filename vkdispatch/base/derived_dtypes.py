@@ -119,7 +119,7 @@ class _StructureType(type):
         return _host_dtype(cls)
 
 
-class Structure(dtype.dtype, metaclass=_StructureType):
+class Structure(dtype.Single, metaclass=_StructureType):
     """Base class of structures. Structures with equal fields are the same class.
 
     Attributes
@@ -130,6 +130,8 @@ class Structure(dtype.dtype, metaclass=_StructureType):
         Bytes; offsets of the structure within another one are multiples of it.
     """
 
+    glsl_type = "struct"
+    format_str = "%s"
     fields: ClassVar[tuple[tuple[str, dtype.DType, int], ...]]
     alignment: ClassVar[int]
 
@@ -156,12 +158,12 @@ def leaves_of(kind: dtype.DType) -> Iterator[tuple[tuple[str, ...], dtype.DType,
 
 def leaf_type(kind: dtype.DType, path: tuple[str, ...]) -> dtype.DType:
     """Return the dtype of a leaf; see `leaves_of`."""
-    return next(leaf for each, leaf, _ in leaves_of(kind) if each == path)
+    return next(leaf for place, leaf, _ in leaves_of(kind) if place == path)
 
 
 def field_type(kind: type[Structure], name: str) -> dtype.DType | None:
     """Return the dtype of a field, or None if there is none of the name."""
-    return next((field for each, field, _ in kind.fields if each == name), None)
+    return next((field for label, field, _ in kind.fields if label == name), None)
 
 
 def strides_along(kind: dtype.DType, path: tuple[str, ...]) -> tuple[int, ...]:
@@ -254,16 +256,7 @@ def structure(fields: tuple[tuple[str, dtype.DType], ...]) -> type[Structure]:
         {
             "__doc__": f"Structure of the fields {text}.",
             "name": f"structure({text})",
-            "glsl_type": "struct",
             "item_size": size,
-            "format_str": "%s",
-            "dimentions": 0,
-            "child_type": None,
-            "child_count": 0,
-            "scalar": None,
-            "shape": (1,),
-            "numpy_shape": (1,),
-            "true_numpy_shape": (),
             "fields": tuple(placed),
             "alignment": most,
         },

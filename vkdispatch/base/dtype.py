@@ -93,7 +93,9 @@ def find_twin(value: object) -> str | None:
     return name if isinstance(kind, type) and issubclass(kind, dtype) and kind is not dtype else None
 
 
-class _Scalar(dtype):
+class Single(dtype):
+    """Base class of types of values that have no components by number: scalars and structures."""
+
     dimentions = 0
     child_type = None
     child_count = 0
@@ -102,6 +104,8 @@ class _Scalar(dtype):
     numpy_shape = (1,)
     true_numpy_shape = ()
 
+
+class _Scalar(Single):
     def __init_subclass__(cls, glsl: str = "", size: int = 0, fmt: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.name = cls.__name__.rstrip("_")

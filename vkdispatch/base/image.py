@@ -169,9 +169,9 @@ class Image(ImageTransfers):
             raise errors.ArgumentTypeError(
                 "from_handle: call it on Image1D, Image2D, Image2DArray or Image3D"
             )
-        _, kind, channels = image_formats.parse_format(format)
+        _, dtype, channels = image_formats.parse_format(format)
         image = cls.__new__(cls)
-        image._set_texels(shape, layers, kind, channels, cls._view_type)
+        image._set_texels(shape, layers, dtype, channels, cls._view_type)
         image.mip_levels = _parse_count("mip_levels", mip_levels)
         levels = level_count(image._sizes)
         if image.mip_levels > levels:
@@ -189,17 +189,10 @@ class Image(ImageTransfers):
             if usages & bit and not features & feature:
                 raise errors.UnsupportedError(f"the device cannot {what} images of {image._summary()}")
         try:
+            view, stored = image.view_type.value[0], image.format.value
+            sizes = image.extent, image.layers, image.mip_levels
             image._native = native.Image.over_handle(
-                image.context._native,
-                number,
-                image.view_type.value[0],
-                image.format.value,
-                image.extent,
-                image.layers,
-                image.mip_levels,
-                first_layout,
-                usages,
-                owner,
+                image.context._native, number, view, stored, *sizes, first_layout, usages, owner
             )
         except (ValueError, OverflowError) as error:
             raise errors.ArgumentValueError(f"{image._summary()}: {error}") from None
@@ -432,22 +425,20 @@ class Sampler(Handle):
             device.sampler_mirror_clamp_to_edge for device in image.context.device_infos
         ):
             raise errors.UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
-        integers = image.dtype is not dt.float32
+        # Each color has two numbers. The odd one is for integers.
+        color = border_color.value // 2 * 2 + (image.dtype is not dt.float32)
         super().__init__(image.context)
         self.image = image
         self.settings = settings
         try:
-            self._native: Any = native.Sampler(
-                image._native,
+            mag, minified, mip = (
                 settings.mag_filter.value,
                 settings.min_filter.value,
                 settings.mip_filter.value,
-                address_mode.value,
-                settings.mip_lod_bias,
-                settings.min_lod,
-                settings.max_lod,
-                # Each color has two numbers. The odd one is for integers.
-                border_color.value // 2 * 2 + integers,
+            )
+            lods = settings.mip_lod_bias, settings.min_lod, settings.max_lod
+            self._native: Any = native.Sampler(
+                image._native, mag, minified, mip, address_mode.value, *lods, color
             )
         except ValueError as error:
             raise errors.ArgumentValueError(str(error)) from None

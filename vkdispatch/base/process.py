@@ -67,18 +67,18 @@ def documented_names(owner: type[Any]) -> frozenset[str]:
     """Return the public names that the docstrings of a class and its bases describe."""
     from inspect import cleandoc  # slow to import
 
-    found: set[str] = set()
+    documented: set[str] = set()
     hidden: set[str] = set()
-    for each in owner.__mro__[:-1]:
-        section = re.search(_ATTRIBUTES, cleandoc(each.__doc__ or ""), re.MULTILINE | re.DOTALL)
+    for base in owner.__mro__[:-1]:
+        section = re.search(_ATTRIBUTES, cleandoc(base.__doc__ or ""), re.MULTILINE | re.DOTALL)
         lines = re.findall(_NAMES, section[1], re.MULTILINE) if section else ()
-        found.update(name for line in lines for name in line.split(", "))
-        for name, member in vars(each).items():
+        documented.update(name for line in lines for name in line.split(", "))
+        for name, member in vars(base).items():
             if is_internal(member):
                 hidden.add(name)
             elif isinstance(member, _CODE) and member.__doc__:
-                found.add(name)
-    return frozenset(name for name in found - hidden if not name.startswith("_"))
+                documented.add(name)
+    return frozenset(name for name in documented - hidden if not name.startswith("_"))
 
 
 class Listed:

@@ -100,7 +100,7 @@ def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     if slots:
         body["__slots__"] = fields
     body.setdefault("__repr__", _repr)
-    if not any("__reduce__" in vars(each) for each in cls.__mro__[:-1]):
+    if not any("__reduce__" in vars(base) for base in cls.__mro__[:-1]):
         body["__reduce__"] = _reduce
     if eq:
         body |= {"__eq__": _Comparison(_EQ), "__hash__": _Comparison(_HASH)}

@@ -60,9 +60,9 @@ def _warning(what: str, *advice: str) -> Problem:
 def _check_software(facts: Facts) -> Iterator[Problem]:
     software, engine = facts["software"], facts["engine"]
     owners = software["distributions"]
-    others = [each for each in owners if not is_ours(each["name"])]
-    named = "; ".join(f"{each['name']} {each['version']} in {each['folder']}" for each in owners)
-    repair = write_repair([each["name"] for each in owners])
+    others = [owner for owner in owners if not is_ours(owner["name"])]
+    named = "; ".join(f"{owner['name']} {owner['version']} in {owner['folder']}" for owner in owners)
+    repair = write_repair([owner["name"] for owner in owners])
     if len(owners) > 1:
         yield _warning(
             f"{len(owners)} installed distributions bring a package called vkdispatch: {named}. Files of one "

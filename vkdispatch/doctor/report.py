@@ -225,8 +225,8 @@ def _remove_names(value: Any) -> Any:
         if isinstance(part, str):
             return pattern.sub("~", part)
         if isinstance(part, dict):
-            return {key: clean(each) for key, each in part.items()}
-        return [clean(each) for each in part] if isinstance(part, list) else part
+            return {key: clean(item) for key, item in part.items()}
+        return [clean(item) for item in part] if isinstance(part, list) else part
 
     return clean(value)
 

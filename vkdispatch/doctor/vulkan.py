@@ -122,7 +122,7 @@ def list_devices(library: ctypes.CDLL) -> list[dict[str, Any]]:
         devices = _list(library.vkEnumeratePhysicalDevices, ctypes.c_void_p, instance)
         describe = _function(library, instance, "vkGetPhysicalDeviceProperties2")
         measure = _function(library, instance, "vkGetPhysicalDeviceMemoryProperties2")
-        return [_describe(ctypes.c_void_p(each), describe, measure) for each in devices]
+        return [_describe(ctypes.c_void_p(device), describe, measure) for device in devices]
     finally:
         destroy = library.vkDestroyInstance
         destroy.restype = None
@@ -138,7 +138,7 @@ def _make_instance(library: ctypes.CDLL) -> ctypes.c_void_p:
     application = _Application(api=_API_VERSION)
     info = _InstanceInfo(type=_INSTANCE_INFO, application=ctypes.pointer(application))
     extensions = _list(library.vkEnumerateInstanceExtensionProperties, _Extension, None)
-    if any(each.name == _PORTABILITY for each in extensions):  # without it macOS shows no device
+    if any(extension.name == _PORTABILITY for extension in extensions):  # without it macOS shows no device
         info.flags, info.extension_count = 1, 1
         info.extensions = (ctypes.c_char_p * 1)(_PORTABILITY)
     instance = ctypes.c_void_p()
@@ -148,9 +148,9 @@ def _make_instance(library: ctypes.CDLL) -> ctypes.c_void_p:
 
 def _describe(device: ctypes.c_void_p, describe: Any, measure: Any) -> dict[str, Any]:
     driver = _Driver(type=_DRIVER_PROPERTIES)
-    found = _Device(type=_PROPERTIES, next=ctypes.addressof(driver))
-    describe(device, ctypes.byref(found))
-    properties = _Properties.from_buffer(found, _Device.properties.offset)
+    answer = _Device(type=_PROPERTIES, next=ctypes.addressof(driver))
+    describe(device, ctypes.byref(answer))
+    properties = _Properties.from_buffer(answer, _Device.properties.offset)
     budget = _Budget(type=_MEMORY_BUDGET)
     memory = _Memory(type=_MEMORY_PROPERTIES, next=ctypes.addressof(budget))
     measure(device, ctypes.byref(memory))

@@ -202,7 +202,7 @@ def plan_fusions(
             continue
         while end < len(recorded) and recorded[end][0] is not None:
             end += 1
-        launches = [_make_launch(each, instance, bound) for each in recorded[start:end]]
+        launches = [_make_launch(dispatch, instance, bound) for dispatch in recorded[start:end]]
         position = 0
         for fusion in kernel.fuse(launches, uses, discarded):
             plan.steps.extend(range(start + position, start + fusion.first))

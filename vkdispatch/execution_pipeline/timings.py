@@ -254,7 +254,7 @@ def _read_launch(
     index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
     addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
     # without the journal of a kernel whose loops are guarded
-    found = [
+    resources = [
         (index, texel, size)
         for binding, address, texel, size in bound
         if (index := addressed[address] if binding < 0 else index_of.get(binding)) is not None
@@ -264,8 +264,8 @@ def _read_launch(
         groups,
         facts.local_size,
         _read_arguments(facts.kernel, layout, block),
-        {index: size for index, _, size in found},
-        {index: texel for index, texel, _ in found if texel},
+        {index: size for index, _, size in resources},
+        {index: texel for index, texel, _ in resources if texel},
     )
     return invocations, traffic(facts.kernel, launch)
 

@@ -60,9 +60,9 @@ def check_shared_memory(
     kernel = description.kernel
     guarded = guard_effects(kernel) if keeps_workgroups(kernel) else kernel
     counts = sizes_of_shared(guarded, sized)
-    size = sum(counts[id(each)] * _count_shared_bytes(each.dtype, lacks) for each in guarded.shared)
+    size = sum(counts[id(array)] * _count_shared_bytes(array.dtype, lacks) for array in guarded.shared)
     if size > context.max_shared_memory:
-        by_call = [f"{each.name!r} {counts[id(each)]}" for each in kernel.shared if each.size is None]
+        by_call = [f"{array.name!r} {counts[id(array)]}" for array in kernel.shared if array.size is None]
         elements = f" (elements with these arguments: {', '.join(by_call)})" if by_call else ""
         raise errors.ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes{elements}; a workgroup on this device has "
@@ -148,8 +148,8 @@ def _warn_of_waiting(kernel: Kernel) -> None:
 def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     """Return a clause that names the first argument of one of these types, or ""."""
     for info in description.shader_arg_infos:
-        own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
-        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
+        dtypes = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
+        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in dtypes):
             return f", which {info.name!r} is of"
     return ""
 
@@ -450,14 +450,14 @@ def explain_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
     lines: list[str] = []
     for message in filter(None, map(str.strip, log.splitlines())):
-        found = re.match(_COMPILER_LINE, message)
-        if found is None:
+        match = re.match(_COMPILER_LINE, message)
+        if match is None:
             lines.append(message)
             continue
-        file, line = found["file"], int(found["line"])
+        file, line = match["file"], int(match["line"])
         locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
         loc = next(locs, None)
-        lines.append(f"{loc or f'line {line} of the GLSL'}: {found['text']}")
+        lines.append(f"{loc or f'line {line} of the GLSL'}: {match['text']}")
         if loc is not None:
             lines += [loc.excerpt()]
         lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]

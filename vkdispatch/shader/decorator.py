@@ -102,7 +102,7 @@ class KernelMethod(Referenced):
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if self._owner is None and owner is not None:
             # cloudpickle makes classes without `__set_name__`
-            self._owner = next((each for each in owner.__mro__ if self in vars(each).values()), None)
+            self._owner = next((base for base in owner.__mro__ if self in vars(base).values()), None)
         if self._of_class:
             return self._get_kernel(type(instance) if owner is None else owner)
         return self if instance is None else self._get_kernel(instance)
@@ -186,7 +186,7 @@ class KernelMethod(Referenced):
         owner = instance if isinstance(instance, type) else type(instance)
         if owner not in self._watched:
             read = find_read_attributes(self._function, owner)
-            every = frozenset(name for each in owner.__mro__ for name in vars(each))
+            every = frozenset(name for base in owner.__mro__ for name in vars(base))
             of_class = _find_values(owner, every if read is None else read)
             self._watched[owner] = (None if read is None else tuple(sorted(read)), of_class)
         names, of_class = self._watched[owner]
@@ -206,10 +206,10 @@ def find_read_attributes(function: types.FunctionType, owner: type[Any]) -> froz
         codes = tuple(_walk_codes(pending.pop().__code__))
         if _passes_instance_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
             return None
-        found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
-        for name in found - names:
+        attributes = {op.argval for code in codes for op in dis.get_instructions(code) if _is_attribute(op)}
+        for name in attributes - names:
             pending.extend(find_functions(_look_up(owner, name)))
-        names |= found
+        names |= attributes
     return frozenset(names)
 
 
@@ -226,10 +226,10 @@ def _passes_instance_on(codes: tuple[types.CodeType, ...]) -> bool:
         return False
     first = codes[0].co_varnames[0]
     for code in codes:
-        instructions = [each for each in dis.get_instructions(code) if each.opname != "LOAD_CLOSURE"]
-        for each, following in pairwise(instructions):
-            named = first in each.argval if isinstance(each.argval, tuple) else each.argval == first
-            if named and each.opname.startswith("LOAD_") and not _is_attribute(following):
+        instructions = [op for op in dis.get_instructions(code) if op.opname != "LOAD_CLOSURE"]
+        for op, following in pairwise(instructions):
+            named = first in op.argval if isinstance(op.argval, tuple) else op.argval == first
+            if named and op.opname.startswith("LOAD_") and not _is_attribute(following):
                 return True
     return False
 
@@ -240,26 +240,26 @@ def _is_attribute(instruction: dis.Instruction) -> bool:
 
 def _find_values(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
     """Return the names for which a class has plain values, or slots of its instances."""
-    found = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
+    values = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
     return frozenset(
         name
-        for name, value in found
+        for name, value in values
         if value is not _ABSENT
         and (isinstance(value, types.MemberDescriptorType) or not hasattr(type(value), "__get__"))
     )
 
 
 def _look_up(owner: type[Any], name: str) -> Any:
-    return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
+    return next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), _ABSENT)
 
 
 def _capture_attributes(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
     """Return the values of attributes, for comparison. The class has values for those `of_class`."""
     is_class = isinstance(instance, type)
-    own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
-    found = [(name, own[name]) for name in names if name in own]
-    found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
-    return tuple([(name, freeze(value)) for name, value in found])
+    attributes: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
+    values = [(name, attributes[name]) for name in names if name in attributes]
+    values += [(name, getattr(instance, name, None)) for name in of_class if name not in attributes]
+    return tuple([(name, freeze(value)) for name, value in values])
 
 
 # ---- `@vd.shader`: a Python function traced into a kernel ------------------------------------------------

@@ -77,7 +77,7 @@ def _find_reach(
     if element is None:
         return None
     space = Space(extent, known.get, element.definitions)
-    return _Reach(element, tuple(space.form(found.args[0]) for found in element.elements), space)
+    return _Reach(element, tuple(space.form(access.args[0]) for access in element.elements), space)
 
 
 # A resource of a chain: the handle of a buffer or sampler, and its type in the kernel.
@@ -95,12 +95,8 @@ class Use:
 
     def join(self, other: "Use") -> "Use":
         """Return the accesses of both."""
-        return Use(
-            self.links + other.links,
-            self.written or other.written,
-            self.kinds | other.kinds,
-            self.forms | other.forms,
-        )
+        written = self.written or other.written
+        return Use(self.links + other.links, written, self.kinds | other.kinds, self.forms | other.forms)
 
     def is_apart(self, space: Space) -> bool:
         """Whether no invocation accesses what another one writes in another link."""
@@ -353,7 +349,7 @@ class _Chain:
         argument_bytes = self._bytes + sum(argument.dtype.item_size for argument in element.kernel.arguments)
         if self.links:
             last = self.links[-1]
-            backends = [type(each.kernel.description.backend) for each in (last, link)]
+            backends = [type(other.kernel.description.backend) for other in (last, link)]
             if last.reach.element.returns or last.extent != link.extent or backends[0] is not backends[1]:
                 return False
             if (

@@ -96,8 +96,8 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
     label, binding = f"{who}: {slot.label}", slot.image
     if isinstance(value, (Image, Sampler)):
         image = check_image(who, slot, value)
-        for each in (value, image):
-            if each.destroyed:
+        for handle in (value, image):
+            if handle.destroyed:
                 raise UsageError(f"{label}: the image was destroyed")
         settings = value.settings if isinstance(value, Sampler) else None
         levels = [image.read(level=level) for level in range(1 if settings is None else image.mip_levels)]
@@ -275,7 +275,7 @@ def make_host_resources(
         if isinstance(resource, Storage)
     }
     base = description.resource_binding_base
-    found: list[Any] = []
+    resources: list[Any] = []
     # Two arguments, perhaps views, may be the same memory.
     read: dict[int, Array] = {}
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots[:1]], values)
@@ -297,12 +297,12 @@ def make_host_resources(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
                     f"the buffer has the shape {buffer.shape}"
                 )
-            found.append(buffer)
+            resources.append(buffer)
         elif isinstance(slot, ImageSlot):
-            found.append(make_host_image(who, slot, value))
+            resources.append(make_host_image(who, slot, value))
         else:
-            found.append(value)
-    return tuple(found)
+            resources.append(value)
+    return tuple(resources)
 
 
 def parse_host_checks(value: object) -> Checks:
@@ -457,8 +457,8 @@ def interpret_call(
             **options,
         )
     finally:
-        for each in written:
-            each.write_back()
+        for resource in written:
+            resource.write_back()
 
 
 def _pack_argument(who: str, slot: ValueSlot, value: Any) -> Array:

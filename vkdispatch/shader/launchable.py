@@ -357,13 +357,9 @@ class LaunchableKernel:
         # Fusing reads recorded arguments in the layout of the plain form.
         if program.kernel is None or variant.addressed:
             return kernel
-        fusible = _RecordedKernel(
-            program.description,
-            kernel.layout,
-            find_bound_resources(program.description, slots),
-            self.local_size,
-            min(info.max_bound_storage_buffers for info in context.device_infos),
-        )
+        resources = find_bound_resources(program.description, slots)
+        most = min(info.max_bound_storage_buffers for info in context.device_infos)
+        fusible = _RecordedKernel(program.description, kernel.layout, resources, self.local_size, most)
         return replace(kernel, fusible=fusible)
 
     def _adopt(

@@ -61,7 +61,7 @@ class FastPath:
         place = bisect.bisect(self._ranks, rank)
         self._ranks.insert(place, rank)
         self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
-        self.launch, *others = (each.launcher.launch for each in self._kernels)
+        self.launch, *others = (built.launcher.launch for built in self._kernels)
         self._others = tuple(others)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:

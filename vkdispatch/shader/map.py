@@ -154,7 +154,7 @@ class MappingFunction(Referenced, Listed):
         object.__setattr__(self, "_edition", None)
 
     def __repr__(self) -> str:
-        taken = ", ".join(format_annotation(each) for each in self.buffer_types)
+        taken = ", ".join(format_annotation(annotation) for annotation in self.buffer_types)
         result = f" -> {self.return_type.name}" if self.return_type is not None else ""
         return f"<map {self.name!r}: ({taken}){result}>"
 
@@ -186,7 +186,7 @@ class MappingFunction(Referenced, Listed):
         """
         if is_tracing():
             return self.callback(*arguments)
-        values = [is_value(each) for each in self.buffer_types]
+        values = [is_value(annotation) for annotation in self.buffer_types]
         if len(arguments) == len(values):
             return MappedArray(self, arguments)
         if len(arguments) == len(values) - 1 and values[0]:

@@ -73,9 +73,9 @@ class Observation:
     @functools.cached_property
     def _widened(self) -> "Observation":
         kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
-        found = _observe_kernel(self.source, kernel, self.checks)
-        assert found is not None
-        return found
+        observation = _observe_kernel(self.source, kernel, self.checks)
+        assert observation is not None
+        return observation
 
     def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
         """Launch a call, wait, and deliver its reports; or record it.

@@ -166,7 +166,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _is_fixed(self) -> bool:
         # functions may read variables that change, and dataclasses have fields that do
         values = [info.default_value for info in self.shader_description.shader_arg_infos]
-        is_plain = all(isinstance(each, _FIXED) for each in values) and self._followed is None
+        is_plain = all(isinstance(value, _FIXED) for value in values) and self._followed is None
         return is_plain and not callable(self.exec_size) and not callable(self.workgroups)
 
     def _reduce_otherwise(self) -> tuple[Any, ...] | None:
@@ -175,7 +175,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _get_state(self) -> tuple[Any, ...]:
         self._follow()
         description = self.shader_description
-        operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]
+        operands = [
+            list_operands_first(program) for program in (description.kernel, description.asserting) if program
+        ]
         sizes = self.local_size, self.workgroups, self.exec_size
         return operands, description, sizes, self._kernel.origin, self.check, self._defined, self.internal
 
@@ -285,8 +287,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         followed, guard = self._followed, self._kernel.guard
         assert followed is not None and followed.snapshot is not None and guard is not None
         with followed.lock:
-            changed = [each for each in followed.snapshot.find_changed() if each.is_name]
-            if any(each.place in later.places for each in changed):
+            changed = [watch for watch in followed.snapshot.find_changed() if watch.is_name]
+            if any(watch.place in later.places for watch in changed):
                 followed.is_superseded = True
                 followed.dependencies.ignore(changed)
                 guard.adopt(followed.dependencies.look().guard)
@@ -595,12 +597,12 @@ _made = weakref.WeakKeyDictionary()
 
 def _supersede_earlier(function: types.FunctionType, kernel: ShaderFunction, snapshot: Snapshot) -> None:
     """Let kernels keep their values that were made by the same `def`, executed before, as in a loop."""
-    earlier = [each for each in _made.get(function.__code__, ()) if each() is not None]
+    earlier = [reference for reference in _made.get(function.__code__, ()) if reference() is not None]
     _made[function.__code__] = [*earlier, weakref.ref(kernel)]
-    for other in filter(None, (each() for each in earlier)):
+    for other in filter(None, (reference() for reference in earlier)):
         assert other._followed is not None
         (before,) = other._followed.dependencies.functions
         # cells are compared by what they hold
-        cells = [tuple(map(id, each.__closure__ or ())) for each in (before, function)]
+        cells = [tuple(map(id, reference.__closure__ or ())) for reference in (before, function)]
         if before is not function and cells[0] == cells[1]:
             other._supersede(snapshot)

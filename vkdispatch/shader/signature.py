@@ -491,24 +491,15 @@ def _make_parameter(description: ShaderDescription, info: ShaderArgumentInfo) ->
     if info.binding is not None:
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        slot: Slot = (
-            BufferSlot(
-                label,
-                binding,
-                info.shader_shape_name,
-                reads,
-                writes,
-                info.planar,
-                info.dtype.item_size if info.dtype is not None else 1,
-                None if info.reinterpreted or info.dtype is None else memory_type(info.dtype),
-                MAX_UNSIGNED if info.unsigned else MAX_NARROW,
-                info.least_bytes,
-                info.uniform,
-            )
-            if info.image is None
-            else ImageSlot(label, binding, info.image, reads, writes)
-        )
-        return Parameter(info.name, info.default_value, (slot,), None, False)
+        if info.image is not None:
+            image = ImageSlot(label, binding, info.image, reads, writes)
+            return Parameter(info.name, info.default_value, (image,), None, False)
+        size = info.dtype.item_size if info.dtype is not None else 1
+        kind = None if info.reinterpreted or info.dtype is None else memory_type(info.dtype)
+        most = MAX_UNSIGNED if info.unsigned else MAX_NARROW
+        layout = info.planar, size, kind, most, info.least_bytes, info.uniform
+        buffer = BufferSlot(label, binding, info.shader_shape_name, reads, writes, *layout)
+        return Parameter(info.name, info.default_value, (buffer,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))
     if info.arg_type is ArgType.CONSTANT_DATACLASS:
         slots = tuple(

@@ -160,10 +160,8 @@ def _compile(option: str, text: str, names: tuple[str, ...]) -> Callable[..., An
 
 def _find_globals(code: CodeType) -> set[str]:
     """Return the names that an expression reads and does not bind itself."""
-    found = {
-        each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    return found.union(*(_find_globals(value) for value in code.co_consts if isinstance(value, CodeType)))
+    names = {op.argval for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_find_globals(value) for value in code.co_consts if isinstance(value, CodeType)))
 
 
 def _explain_unknown_name(option: str, text: str, name: str, names: Sequence[str]) -> str:

@@ -96,7 +96,7 @@ def _is_in_tile(place: ir.Expr) -> bool:
     """Whether a place in shared memory may be another one for each invocation."""
     root = ir.root_of(place)
     return isinstance(root.value, ir.SharedArray) and any(
-        each.op is not ir.Op.LITERAL for each in ir.place_operands(place)
+        operand.op is not ir.Op.LITERAL for operand in ir.place_operands(place)
     )
 
 
@@ -268,15 +268,15 @@ def find_lacks(kernel: ir.Kernel, context: Context) -> frozenset[str]:
     short = any(_count_scalar_bytes(member.dtype) == 2 for member in kernel.arguments)
     if "packed" not in _FORCED:
         infos = context.device_infos
-        found = {
+        missing = {
             feature
             for feature in wanted | computed
             if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
         }
-        found |= _find_missing_classes(used, context)
-        if short and (found & computed or not all(map(_takes_short_arguments, infos))):
-            found.add(statements.SHORT_ARGUMENTS)
-        return frozenset(found)
+        missing |= _find_missing_classes(used, context)
+        if short and (missing & computed or not all(map(_takes_short_arguments, infos))):
+            missing.add(statements.SHORT_ARGUMENTS)
+        return frozenset(missing)
     classes = _find_replaceable_classes(used) if _can_go_by_lanes(context) else set()
     forced = frozenset(wanted | computed | classes | ({statements.SHORT_ARGUMENTS} if short else set()))
     if not emulation.can_emulate(kernel, forced):

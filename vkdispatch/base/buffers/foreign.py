@@ -299,7 +299,7 @@ class Given:
             The call is recorded, and an array would have to be copied; or an array of another library would.
         """
         if type(value) in (list, tuple):
-            return type(value)(self.replace(each) for each in value)
+            return type(value)(self.replace(item) for item in value)
         take = getattr(type(value), _TAKE, None)
         if take is None and not (self.name and is_foreign(value)):
             return value
@@ -320,7 +320,7 @@ class Given:
                 return array
         if isinstance(result, tuple):
             make = getattr(type(result), "_make", tuple)
-            return make([self.restore(each, kind) for each in result])
+            return make([self.restore(item, kind) for item in result])
         make_array = getattr(type(self.pairs[0][0]), _MAKE, None)
         if make_array is not None and type(result) is kind and getattr(result, "_order", None) is None:
             return make_array(result)
@@ -330,7 +330,7 @@ class Given:
 def has_arrays(values: Iterable[Any]) -> bool:
     """Whether there is an array of this library among values, or in the lists and tuples among them."""
     return any(
-        has_arrays(each) if type(each) in (list, tuple) else hasattr(type(each), _TAKE) for each in values
+        has_arrays(value) if type(value) in (list, tuple) else hasattr(type(value), _TAKE) for value in values
     )
 
 
@@ -341,7 +341,7 @@ def is_foreign(value: object) -> bool:
 
 def has_foreign(values: Iterable[Any]) -> bool:
     """Whether there is an array of another library among values, or in the lists and tuples among them."""
-    return any(has_foreign(each) if type(each) in (list, tuple) else is_foreign(each) for each in values)
+    return any(has_foreign(value) if type(value) in (list, tuple) else is_foreign(value) for value in values)
 
 
 def replace_arrays(
@@ -357,8 +357,8 @@ def replace_arrays(
     given = Given(is_recorded, is_mapped, foreign)
     return (
         given,
-        tuple(given.replace(each) for each in args),
-        {name: given.replace(each) for name, each in kwargs.items()},
+        tuple(given.replace(value) for value in args),
+        {name: given.replace(value) for name, value in kwargs.items()},
     )
 
 
@@ -377,8 +377,8 @@ def replace_foreign(
     for position, name in names.items():
         value = values[position]
         if is_foreign(value):
-            found = [buffer for array, buffer in known if array is value]
+            shared = [buffer for array, buffer in known if array is value]
             kind = kinds.get(position)
-            replaced[position] = found[0] if found else share_argument(value, name, kind)
+            replaced[position] = shared[0] if shared else share_argument(value, name, kind)
             known.append((value, replaced[position]))
     return tuple(replaced)

@@ -107,19 +107,11 @@ class Context(Unshared, Listed):
         infos = [init.get_devices()[index] for index in indices]
         selection.check_enableable(names, infos)
         self.timeout = batch_timeout(timeout)
-        # None on the dummy backend, which has nothing to run on.
-        engine = (
-            None
-            if init.is_dummy()
-            else native.Engine(
-                [info.dev_index for info in infos],
-                families,
-                init.is_debug_enabled(),
-                init.is_staging_forced(),
-                names,
-                timeout_ns=as_nanoseconds(self.timeout),
-            )
-        )
+        engine = None  # on the dummy backend, which has nothing to run on
+        if not init.is_dummy():
+            numbers, limit = [info.dev_index for info in infos], as_nanoseconds(self.timeout)
+            switches = init.is_debug_enabled(), init.is_staging_forced()
+            engine = native.Engine(numbers, families, *switches, names, timeout_ns=limit)
         self._extensions = names
         self._set_up(indices, infos, families, engine)
 
@@ -212,16 +204,16 @@ class Context(Unshared, Listed):
 
     def _keep(self, name: str, make: "Callable[[], _Kept]") -> "_Kept":
         """Return the state stored under a name, made on first use. The first of several threads wins."""
-        found: _Kept | None = self.kept.get(name)
-        return found if found is not None else self.kept.setdefault(name, make())
+        state: _Kept | None = self.kept.get(name)
+        return state if state is not None else self.kept.setdefault(name, make())
 
     def _state_of(self, owner: object, make: "Callable[[], _Kept]") -> "_Kept":
         """Return the state stored for an object while the object lives, made on first use.
 
         The state must not refer to the object, which would keep both alive.
         """
-        found: _Kept | None = self._states.get(owner)
-        return found if found is not None else self._states.setdefault(owner, make())
+        state: _Kept | None = self._states.get(owner)
+        return state if state is not None else self._states.setdefault(owner, make())
 
     @internal
     def refresh_limits_from_device_infos(self) -> None:

@@ -39,10 +39,10 @@ _MAX_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, 
 def component_dtype(kind: DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component (complex: of its real part; bfloat16: of its bits)."""
     component = dtype.component_type(kind)
-    found: np.dtype[Any] = np.dtype(
+    host: np.dtype[Any] = np.dtype(
         dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component)
     )
-    return found
+    return host
 
 
 def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":

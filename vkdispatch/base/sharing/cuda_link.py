@@ -187,7 +187,7 @@ class CudaBlocks:
         address = self.map(memory)
         count = len(self._lent)
         if count >= _MAX_STALE and count & (count - 1) == 0:
-            self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
+            self._lent = {start: loan for start, loan in self._lent.items() if loan[0]() is not None}
         end = address + memory.size
         if self._find_whole(address, end) is None:  # else it is a part of what is known
             self._lent[address] = weakref.ref(memory), end
@@ -196,10 +196,10 @@ class CudaBlocks:
     def find(self, first: int, end: int, refusal: Callable[[], None] | None) -> native.Buffer | None:
         """Return a buffer of memory that CUDA was lent: see `CudaLink.find`."""
         end += -end % WORD
-        found = self._find_whole(first, end)
-        if found is None:
+        match = self._find_whole(first, end)
+        if match is None:
             return None
-        whole, start, stop = found
+        whole, start, stop = match
         if first == start and end >= stop and refusal is None:
             return whole
         part = self._parts.get((first, end, refusal is None))

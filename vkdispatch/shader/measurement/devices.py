@@ -241,7 +241,7 @@ def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict
     known = load_accuracy(context.device_infos[device])
     if known is None:
         known = _measure(context, sum(map(len, context.queue_families[:device])))
-        numbers = [number for each in known.values() for number in (each.ulp, each.absolute)]
+        numbers = [number for accuracy in known.values() for number in (accuracy.ulp, accuracy.absolute)]
         key = _make_key(context.device_infos[device])
         disk_cache.store("measured", key, _FORMAT.pack(*numbers))
         _measured[key] = known
@@ -258,8 +258,8 @@ def load_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
             return None
         numbers = iter(_FORMAT.unpack(stored))
         known = {
-            name: Accuracy(each.low, each.high, next(numbers), next(numbers))
-            for name, each in _FUNCTIONS.items()
+            name: Accuracy(function.low, function.high, next(numbers), next(numbers))
+            for name, function in _FUNCTIONS.items()
         }
         _measured[key] = known
     return known
@@ -274,7 +274,7 @@ def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
 
     draw = np.random.default_rng(0)
     sides = np.array(
-        [draw.uniform(each.low, each.high, (2, _COUNT)) for each in _FUNCTIONS.values()], np.float32
+        [draw.uniform(rule.low, rule.high, (2, _COUNT)) for rule in _FUNCTIONS.values()], np.float32
     )
     # All first arguments, one row after another, and all second ones.
     first, second = (asbuffer(np.ascontiguousarray(sides[:, i]), context=context) for i in range(2))
@@ -283,21 +283,21 @@ def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
     try:
         _make_kernel()(results, first, second, graph=graph)
         graph.submit(1, queue)
-        found = results.read(queue)
+        values = results.read(queue)
     finally:
         for thing in (graph, first, second, results):
             thing.destroy()
     return {
-        name: Accuracy(each.low, each.high, *_find_errors(row, each.truth(*pair.astype(np.float64))))
-        for (name, each), row, pair in zip(_FUNCTIONS.items(), found, sides, strict=True)
+        name: Accuracy(rule.low, rule.high, *_find_errors(row, rule.truth(*pair.astype(np.float64))))
+        for (name, rule), row, pair in zip(_FUNCTIONS.items(), values, sides, strict=True)
     }
 
 
-def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
+def _find_errors(values: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
     """Return the largest error in units in the last place, and the largest difference."""
     import numpy as np
 
-    differences = np.abs(found.astype(np.float64) - true)
+    differences = np.abs(values.astype(np.float64) - true)
     _, exponents = np.frexp(true)
     units = np.ldexp(1.0, np.maximum(exponents, _MIN_EXPONENT + 1) - _PRECISION)
     # max() propagates NaN, which counts as an infinite error.

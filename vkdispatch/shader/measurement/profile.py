@@ -384,12 +384,12 @@ def _describe_hand_overs(hand_overs: Sequence[HandOver]) -> list[str]:
     """Return lines that say how many hand-overs of each kind there were, and what they took of the host."""
     lines = []
     for kind, text in _HAND_OVERS.items():
-        found = [item.duration for item in hand_overs if item.kind == kind]
-        if found:
-            total = sum(found)
+        durations = [item.duration for item in hand_overs if item.kind == kind]
+        if durations:
+            total = sum(durations)
             lines.append(
-                f"{text}: {len(found)} times, {total * 1e3:.3f} ms of the host, "
-                f"{total / len(found) * 1e6:.2f} us each"
+                f"{text}: {len(durations)} times, {total * 1e3:.3f} ms of the host, "
+                f"{total / len(durations) * 1e6:.2f} us each"
             )
     return lines
 

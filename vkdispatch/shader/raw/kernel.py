@@ -66,7 +66,7 @@ def parse_values(
     """Return checked values of specialization constants by id."""
     if not isinstance(values, Mapping):
         raise errors.ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
-    found = {}
+    parsed = {}
     for key, value in values.items():
         constant = _find_constant(code, interface, key)
         try:
@@ -74,8 +74,8 @@ def parse_values(
         except (errors.ArgumentTypeError, errors.ArgumentValueError) as error:
             raise type(error)(f"{code.name}: {error}") from None
         kinds: dict[str, type[Any]] = {"bool": bool, "int": int, "float": float}
-        found[constant.id] = kinds[constant.kind](value)
-    return found
+        parsed[constant.id] = kinds[constant.kind](value)
+    return parsed
 
 
 def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
