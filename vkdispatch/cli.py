@@ -1,5 +1,7 @@
 """The commands: `vdlist` (devices and the disk cache), and `vkdispatch` with commands of its own."""
 
+from contextlib import closing
+
 import click
 
 from vkdispatch import __version__
@@ -97,11 +99,8 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
     known = load_accuracy(device)
     if known is None and measure:
         try:
-            context = Context([index], [select_queue_families(index, 1)])
-            try:
+            with closing(Context([index], [select_queue_families(index, 1)])) as context:
                 known = measure_accuracy(context)
-            finally:
-                context.close()
         except (VkDispatchError, RuntimeError, MemoryError) as error:
             click.secho(f"\tMathematics of float32 could not be measured: {error}\n", fg="red", err=True)
     if known is None:

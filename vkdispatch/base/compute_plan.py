@@ -175,16 +175,22 @@ class ComputePlan(Handle):
             module = _check_spirv(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
         if module is not None:
-            _check_limits(module, entry_point, specialization, f"{self.shader_name}: spirv", self.context)
+            from vkdispatch.base.spirv.reflection import reflect
+
+            argument = f"{self.shader_name}: spirv"
+            interface = reflect(module, entry_point, argument=argument)
+            if not specialization:  # sizes may depend on it
+                check_features(argument, interface, self.context)
+                check_workgroup(argument, interface, self.context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )
         try:
             with show_wait(f"compiling kernel {self.shader_name!r}"):
-                interface = self.binding_list, self.pc_size, self.shader_name, entry_point, specialization
+                layout = self.binding_list, self.pc_size, self.shader_name, entry_point, specialization
                 pipelines, where = load_pipelines(keys), place or ""
                 self._native = native.Plan(
-                    self.context._native, spirv, *interface, pipelines, where, uniform_blocks
+                    self.context._native, spirv, *layout, pipelines, where, uniform_blocks
                 )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
@@ -207,21 +213,6 @@ def _check_spirv(spirv: bytes, argument: str) -> "Module":
     module = read_module(spirv, argument)
     check_types(module, argument)
     return module
-
-
-def _check_limits(
-    module: "Module",
-    entry_point: str,
-    specialization: Sequence[tuple[int, bytes]],
-    argument: str,
-    context: Context,
-) -> None:
-    from vkdispatch.base.spirv.reflection import reflect
-
-    interface = reflect(module, entry_point, argument=argument)
-    if not specialization:  # sizes may depend on it
-        check_features(argument, interface, context)
-        check_workgroup(argument, interface, context)
 
 
 def _parse_binding_type(kind: int) -> int:

@@ -120,7 +120,6 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
 
 
 def _sample_host_image(label: str, slot: ImageSlot, sampler: HostSampler) -> HostImage:
-    _check_dtype(label, slot.image, sampler.data)
     shape = _find_shape(label, slot.image, sampler.data)
     first = np.ascontiguousarray(sampler.data).reshape(shape)
     levels = [first]

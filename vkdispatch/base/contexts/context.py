@@ -138,15 +138,9 @@ class Context(Unshared, Listed):
             instance, physical_device, device, queues, extensions, features, as_nanoseconds(limit)
         )
         (entry,) = engine.device_properties
+        uuid, known = entry["uuid"], [device.uuid for device in init.get_devices()]
         # -1 if this process sees the device through another driver
-        index = next(
-            (
-                index
-                for index, known in enumerate(init.get_devices())
-                if known.uuid is not None and known.uuid == entry["uuid"]
-            ),
-            -1,
-        )
+        index = known.index(uuid) if uuid is not None and uuid in known else -1
         self = cls.__new__(cls)
         self.borrowed = True
         self.timeout = limit

@@ -29,6 +29,10 @@ from vkdispatch.shader.variants import Coarsening
 # ---- The code of a kernel given as GLSL or SPIR-V, and the values of its specialization constants --------
 
 
+# Values of specialization constants, by id or name.
+Values = Mapping[int | str, Value]
+
+
 @record
 class RawCode:
     """The code of a kernel, and the options that the user gave with it.
@@ -60,9 +64,7 @@ class RawCode:
         return f"{self.name}: {'source' if self.glsl is not None else 'spirv'}"
 
 
-def parse_values(
-    code: RawCode, interface: Interface, values: "Mapping[int | str, Value]"
-) -> dict[int, Value]:
+def parse_values(code: RawCode, interface: Interface, values: Values) -> dict[int, Value]:
     """Return checked values of specialization constants by id."""
     if not isinstance(values, Mapping):
         raise errors.ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
@@ -434,11 +436,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
 
 
 def _make_kernel(
-    code: RawCode,
-    exec_size: object,
-    workgroups: object,
-    specialization: "Mapping[int | str, Value] | None",
-    origin: str,
+    code: RawCode, exec_size: object, workgroups: object, specialization: Values | None, origin: str
 ) -> RawKernel:
     if specialization is not None:
         interface = reflect(code.module, code.entry_point, argument=code.argument)
