@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 
 
-@record(eq=False)
 class BoundVariable:
     """A named value of a graph, to be passed as the argument of a `Var[...]` parameter."""
 
-    graph: CommandList
-    name: str
+    __slots__ = ("graph", "name")
 
     if TYPE_CHECKING:
         # Tells type checkers that a bound variable is a value of `Var[D]`.
         def __rmul__(self, other: Any, /) -> "BoundVariable": ...
+
+    def __init__(self, graph: CommandList, name: str) -> None:
+        self.graph = graph
+        self.name = name
 
     def __call__(self, *_: object) -> str:
         """Return the name. Bound variables are callable, as values are not."""
