@@ -89,7 +89,7 @@ _NAMES = {
 }
 # Submodules that programs reach as attributes; the rest are reached by importing them.
 _DOCUMENTED = ("codegen", "cuda", "fft", "kompute", "numpy", "orders", "random", "reduce", "torch", "vkfft")
-_MODULES = (*_DOCUMENTED, "backends", "base", "compat", "execution_pipeline")
+_MODULES = sorted((*_DOCUMENTED, "backends", "base", "compat", "execution_pipeline"))
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.
