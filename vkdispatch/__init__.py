@@ -89,34 +89,8 @@ _NAMES = {
     "sorting.functions": "sort argsort sort_by_key",
 }
 # Submodules that programs reach as attributes; the rest are reached by importing them.
-_MODULES = (
-    "backends",
-    "base",
-    "codegen",
-    "compat",
-    "cuda",
-    "execution_pipeline",
-    "fft",
-    "kompute",
-    "numpy",
-    "orders",
-    "random",
-    "reduce",
-    "torch",
-    "vkfft",
-)
-_DOCUMENTED_MODULES = (
-    "codegen",
-    "cuda",
-    "fft",
-    "kompute",
-    "numpy",
-    "orders",
-    "random",
-    "reduce",
-    "torch",
-    "vkfft",
-)
+_DOCUMENTED = ("codegen", "cuda", "fft", "kompute", "numpy", "orders", "random", "reduce", "torch", "vkfft")
+_MODULES = sorted((*_DOCUMENTED, "backends", "base", "compat", "execution_pipeline"))
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.
@@ -140,7 +114,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     python = {name for name in globals() if name.startswith("__")}
-    return sorted({*python, *_HOMES, *_DOCUMENTED_MODULES})
+    return sorted({*python, *_HOMES, *_DOCUMENTED})
 
 
 class _Package(ModuleType):

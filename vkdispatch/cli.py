@@ -1,5 +1,7 @@
 """The commands: `vdlist` (devices and the disk cache), and `vkdispatch` with commands of its own."""
 
+from contextlib import closing
+
 import click
 
 from vkdispatch import __version__
@@ -97,21 +99,20 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
     known = load_accuracy(device)
     if known is None and measure:
         try:
-            context = Context([index], [select_queue_families(index, 1)])
-            try:
+            with closing(Context([index], [select_queue_families(index, 1)])) as context:
                 known = measure_accuracy(context)
-            finally:
-                context.close()
         except (VkDispatchError, RuntimeError, MemoryError) as error:
             click.secho(f"\tMathematics of float32 could not be measured: {error}\n", fg="red", err=True)
     if known is None:
         return
     click.echo("\tFloat32 Functions (largest errors measured, in units in the last place):")
     for name in known if verbose else _SHOWN:
-        found = known[name]
+        accuracy = known[name]
         # where results come near zero, their units say little
-        absolute = f", {found.absolute:.2g} at most" if name in _NEAR_ZERO else ""
-        click.echo(f"\t\t{name}: {found.ulp:.4g}{absolute} (arguments from {found.low:g} to {found.high:g})")
+        absolute = f", {accuracy.absolute:.2g} at most" if name in _NEAR_ZERO else ""
+        click.echo(
+            f"\t\t{name}: {accuracy.ulp:.4g}{absolute} (arguments from {accuracy.low:g} to {accuracy.high:g})"
+        )
     click.echo("")
 
 

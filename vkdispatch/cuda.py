@@ -15,7 +15,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentValueError, SharingError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda_link import LEGACY_STREAM, CudaLink, current_stream, find_link, parse_stream
+from vkdispatch.base.sharing.cuda_link import LEGACY_STREAM, current_stream, find_link, parse_stream
 
 __all__ = ["cupy_allocator", "stream", "torch_pool"]
 
@@ -60,9 +60,9 @@ def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
 class _Allocator:
     """Allocates memory that CUDA and a context know, by address."""
 
-    def __init__(self, link: CudaLink, context: Context) -> None:
-        self.link = link
-        self._context = context
+    def __init__(self, context: Context | None) -> None:
+        self._context = context or get_context()
+        self.link = find_link(self._context)
         self._mutex = threading.Lock()
         self._buffers: dict[int, tuple[Buffer[Any], native.Loan]] = {}  # which survive the context
 
@@ -111,8 +111,7 @@ def torch_pool(context: Context | None = None) -> Any:
     """
     import torch
 
-    place = context or get_context()
-    allocator = _Allocator(find_link(place), place)
+    allocator = _Allocator(context)
 
     def allocate(size: int, device: int, stream: int | None) -> int:
         try:
@@ -131,7 +130,9 @@ def torch_pool(context: Context | None = None) -> Any:
         ctypes.CFUNCTYPE(address, size, number, address)(allocate),
         ctypes.CFUNCTYPE(None, address, size, number, address)(free),
     )
-    pluggable = torch._C._cuda_customAllocator(*(ctypes.cast(each, address).value for each in functions))
+    pluggable = torch._C._cuda_customAllocator(
+        *(ctypes.cast(function, address).value for function in functions)
+    )
     _keep_forever((functions, pluggable))
     with torch.cuda.device(allocator.link.ordinal):  # a pool belongs to the device that is current now
         return torch.cuda.MemPool(pluggable)
@@ -151,8 +152,7 @@ def cupy_allocator(context: Context | None = None) -> Any:
     """
     import cupy
 
-    place = context or get_context()
-    allocator = _Allocator(find_link(place), place)
+    allocator = _Allocator(context)
     ordinal = allocator.link.ordinal
 
     def allocate(size: int, device: int) -> int:

@@ -16,17 +16,17 @@ def find_distributions() -> list[dict[str, str]]:
     """Return the installed distributions that bring the package: `name`, `version` and `folder` of each."""
     from importlib import metadata
 
-    found: dict[str, dict[str, str]] = {}
-    for each in metadata.distributions():
-        name = each.metadata["Name"] or ""
-        tops = (each.read_text("top_level.txt") or "").split()
+    distributions: dict[str, dict[str, str]] = {}
+    for package in metadata.distributions():
+        name = package.metadata["Name"] or ""
+        tops = (package.read_text("top_level.txt") or "").split()
         if name.lower() == _PACKAGE or _PACKAGE in tops:
-            place = os.path.realpath(str(each.locate_file("")))
+            place = os.path.realpath(str(package.locate_file("")))
             # An editable install is found twice where its sources are also searched.
-            found.setdefault(
-                f"{name} {each.version}", {"name": name, "version": each.version, "folder": place}
+            distributions.setdefault(
+                f"{name} {package.version}", {"name": name, "version": package.version, "folder": place}
             )
-    return list(found.values())
+    return list(distributions.values())
 
 
 def is_ours(name: str) -> bool:
@@ -42,9 +42,10 @@ def write_repair(names: list[str]) -> str:
 
 def explain_mixture() -> str:
     """Return what is wrong where files of the package are another project's or missing, and what to do."""
-    found = find_distributions()
-    ours = [f"{each['name']} {each['version']}" for each in found if is_ours(each["name"])] or [DISTRIBUTION]
-    theirs = [f"{each['name']} {each['version']}" for each in found if not is_ours(each["name"])]
+    packages = find_distributions()
+    titles = [(package["name"], f"{package['name']} {package['version']}") for package in packages]
+    ours = [title for name, title in titles if is_ours(name)] or [DISTRIBUTION]
+    theirs = [title for name, title in titles if not is_ours(name)]
     folder = next(iter(getattr(sys.modules.get(_PACKAGE), "__path__", [])), _PACKAGE)
     if theirs:
         what = (
@@ -57,7 +58,8 @@ def explain_mixture() -> str:
             "distribution vkdispatch, which has the same import name, leaves behind. Delete the folder if it "
             "is still there after the uninstallation."
         )
-    return f"{what} To repair the installation:\n\n    {write_repair([each['name'] for each in found])}\n"
+    repair = write_repair([package["name"] for package in packages])
+    return f"{what} To repair the installation:\n\n    {repair}\n"
 
 
 def refuse_mixture() -> NoReturn:

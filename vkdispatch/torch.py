@@ -7,17 +7,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import copy_argument, share_argument
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    OverlapError,
-    SharingError,
-    UnsupportedError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -58,10 +52,9 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     """
     import torch
 
-    if not isinstance(kernel, ShaderFunction):
-        raise ArgumentTypeError(f"kernel: expected a kernel, got {type(kernel).__name__}")
+    errors.check_type("kernel", kernel, ShaderFunction, "a kernel")
     if name is not None and re.fullmatch(r"\w+(\.\w+)*::\w+", name) is None:
-        raise ArgumentValueError(f'name: expected "namespace::name", got {name!r}')
+        raise errors.ArgumentValueError(f'name: expected "namespace::name", got {name!r}')
     parameters = kernel._kernel.parameters
     arguments = [_declare(parameter, place) for place, parameter in enumerate(parameters)]
     written = tuple(place for place, parameter in enumerate(parameters) if _is_written(parameter))
@@ -100,10 +93,12 @@ def _declare(parameter: Parameter, place: int) -> str:
         return f"Tensor(a{place}!) {parameter.name}" if slot.writes else f"Tensor {parameter.name}"
     kind = getattr(slot, "kind", None)
     if len(parameter.slots) > 1 or parameter.fields is not None or kind is None or not is_scalar(kind):
-        raise UnsupportedError(f"kernel: operators accept tensors and numbers; {parameter.name!r} is neither")
+        raise errors.UnsupportedError(
+            f"kernel: operators accept tensors and numbers; {parameter.name!r} is neither"
+        )
     default = "" if parameter.default is None else f"={parameter.default}"
     if isinstance(parameter.default, float) and not math.isfinite(parameter.default):
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"kernel: PyTorch has no default {parameter.default} for {parameter.name!r}; give the kernel none"
         )
     return f"{'int' if is_integer_dtype(kind) else 'float'} {parameter.name}{default}"
@@ -117,7 +112,7 @@ def _refuse_gradients(kernel: ShaderFunction, values: tuple[Any, ...]) -> None:
     """Raise ValueError if gradients are to flow through a kernel: PyTorch would leave it out of them."""
     for place, value in enumerate(values):
         if getattr(value, "requires_grad", False):
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{_name_argument(kernel, place)}: the tensor requires a gradient, which operators of "
                 "kernels do not compute; pass x.detach()"
             )
@@ -130,7 +125,7 @@ def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ..
     copies: dict[int, Buffer[Any]] = {}
     for place in tensors:
         known = next(
-            (each for each in tensors if each < place and _is_same(values[each], values[place])), None
+            (other for other in tensors if other < place and _is_same(values[other], values[place])), None
         )
         if known is not None:
             buffers[place] = buffers[known]
@@ -139,7 +134,7 @@ def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ..
         kind = _find_kind(kernel, place)
         try:
             buffers[place] = share_argument(values[place], name, kind)
-        except SharingError:
+        except errors.SharingError:
             copies[place] = buffers[place] = copy_argument(_resolve(values[place]), name, kind)
     _check_copies(kernel, values, tensors, written, copies)
     kernel(*buffers)
@@ -191,7 +186,7 @@ def _check_copies(
                 and not _is_same(values[place], values[other])
                 and _may_overlap(values[place], values[other])
             ):
-                raise OverlapError(
+                raise errors.OverlapError(
                     f"{_name_argument(kernel, place)}: the tensor has to be copied, and it shares elements "
                     f"with argument {kernel._kernel.names[other]!r}; the kernel writes one of them, so give "
                     "x.clone()"
@@ -227,7 +222,7 @@ def _as_tensor(buffer: Buffer[Any], like: Any) -> Any:
     import torch
 
     try:
-        found = torch.from_dlpack(buffer)
+        tensor = torch.from_dlpack(buffer)
     except BufferError:
-        found = torch.from_numpy(buffer.read(0))
-    return found.reshape(like.shape)
+        tensor = torch.from_numpy(buffer.read(0))
+    return tensor.reshape(like.shape)

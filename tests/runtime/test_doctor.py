@@ -523,7 +523,7 @@ def test_a_check_that_raises_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None
     def fail() -> Any:
         raise MemoryError("no room")
 
-    monkeypatch.setitem(checks._CHECKS, "float32", (fail, bool))
+    monkeypatch.setitem(checks._CHECKS, "float32", fail)
     assert checks.find_fault("float32") == "MemoryError: no room"
 
 

@@ -3,33 +3,21 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
-from vkdispatch.base import dtype, names_elsewhere
+from vkdispatch.base import dtype, errors, names_elsewhere
 from vkdispatch.base.context import Context, Handle, get_context, parse_queue
 from vkdispatch.base.derived_dtypes import as_pickled, structure_from_numpy
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    OutOfDeviceMemoryError,
-    SharingError,
-    UsageError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy, require_cuda
 from vkdispatch.base.memory import data
-from vkdispatch.base.memory.data import OversizedBufferError, Shape
+from vkdispatch.base.memory.data import OversizedBufferError as OversizedBufferError
+from vkdispatch.base.memory.data import Shape as Shape
 from vkdispatch.base.memory.protocols import describe_buffer
 from vkdispatch.base.memory.transfers import Transfers
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import internal
-from vkdispatch.base.sharing import dlpack
+from vkdispatch.base.sharing import cuda_memory, dlpack
 from vkdispatch.base.sharing.cuda_link import CudaLoan, can_link, find_link
-from vkdispatch.base.sharing.cuda_memory import (
-    find_elements,
-    lend_by_interface,
-    make_interface,
-    read_interface,
-)
 from vkdispatch.base.sharing.formats import split_elements
 from vkdispatch.base.synchronization import Signal
 
@@ -139,21 +127,19 @@ class Buffer(Transfers, Generic[_D]):
         """
         if external_buffer is not None:
             raise require_cuda("external_buffer", "leave it out and write the data into the buffer")
-        self._set_shape(shape, var_type)
+        self._set_layout(data.layout_of(shape, var_type))
         Handle.__init__(self, context)
         self._allocate(False)
 
-    def _set_shape(self, shape: Shape, var_type: Any) -> None:
-        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = data.layout_of(
-            shape, var_type
-        )
+    def _set_layout(self, layout: data.Layout) -> None:
+        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = layout
 
     def _allocate(self, for_device: bool) -> None:
         # A binding needs memory even if there are no elements.
         size = self.mem_size or self.var_type.item_size
         try:
             self._native = native.Buffer(self.context._native, size, False, for_device)
-        except OutOfDeviceMemoryError as error:
+        except errors.OutOfDeviceMemoryError as error:
             if self.size <= _USUAL_ELEMENTS:
                 raise
             raise OversizedBufferError(f"shape: {error}") from None
@@ -222,7 +208,7 @@ class Buffer(Transfers, Generic[_D]):
         number = as_handle("handle", handle)
         layout = data.layout_of(shape, data.parse_dtype(var_type))
         if not layout[3]:
-            raise ArgumentValueError(f"shape: expected at least one element, got {layout[1]}")
+            raise errors.ArgumentValueError(f"shape: expected at least one element, got {layout[1]}")
         place = get_context() if context is None else context
         memory = native.Buffer.over_handle(place._native, number, layout[3], owner)
         buffer = Buffer._of_result(place, memory, layout)
@@ -263,7 +249,7 @@ class Buffer(Transfers, Generic[_D]):
         if kind.item_size != self.var_type.item_size:
             octets = (shape[-1] if shape else 1) * self.var_type.item_size
             if not shape or octets % kind.item_size:
-                raise ArgumentValueError(
+                raise errors.ArgumentValueError(
                     f"var_type: the last axis of shape {shape}, of {octets} bytes, is not a whole number of "
                     f"{kind.name}, of {kind.item_size} bytes"
                 )
@@ -276,11 +262,9 @@ class Buffer(Transfers, Generic[_D]):
         return self._view((kind, self.shape, self.size, self.mem_size, self.shader_shape))
 
     def _view(self, layout: data.Layout) -> "Buffer[Any]":
-        view: Buffer[Any] = Buffer.__new__(Buffer)
-        view.var_type, view.shape, view.size, view.mem_size, view.shader_shape = layout
-        Handle.__init__(view, self.context)
-        view._base = base = self if self._base is None else self._base
-        view._native = base._native
+        base = self if self._base is None else self._base
+        view = Buffer._of_result(self.context, base._native, layout)
+        view._base = base
         view.register_parent(base)
         return view
 
@@ -378,7 +362,7 @@ class Buffer(Transfers, Generic[_D]):
             return None
         try:
             return find_link(self.context).lend_for_good(self._native)
-        except SharingError:
+        except errors.SharingError:
             return None
 
     @property
@@ -390,9 +374,9 @@ class Buffer(Transfers, Generic[_D]):
         Consumers wait for the stream in it, and so for all work on the buffer up to now.
         """
         self.require_alive()
-        self._cuda_loan = loan = lend_by_interface(self.context, self._native, self._cuda_loan)
+        self._cuda_loan = loan = cuda_memory.lend_by_interface(self.context, self._native, self._cuda_loan)
         shape, component = data.layout_in_memory(self.var_type, self.shape)
-        return make_interface(loan, shape, component, None)
+        return cuda_memory.make_interface(loan, shape, component, None)
 
     def _lend_elements(self, ordered: bool) -> dlpack.Elements:
         """Return the elements in memory of the host; see `lend_host_memory`."""
@@ -442,8 +426,8 @@ class Buffer(Transfers, Generic[_D]):
         octets = np.dtype(np.uint8)
         restore, arguments = self._reduce_shape()
         copies = self._copy_into(lambda: data.fresh_array((self.mem_size,), octets))
-        for each in copies:
-            each.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
+        for content in copies:
+            content.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
         return restore, (*arguments, copies)
 
     def _reduce_shape(self) -> tuple[Any, tuple[type["Buffer[Any]"], tuple[Any, ...]]]:
@@ -478,7 +462,7 @@ def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[A
     """Make a buffer from its pickle, which has one content for all queues or one for each."""
     buffer = cls(*arguments)
     if len(copies) not in (1, buffer.context.queue_count):
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"the pickled buffer has different contents on {len(copies)} queues, and the current context has "
             f"{buffer.context.queue_count}: make a context of as many queues, or pickle buf.read(0)"
         )
@@ -497,7 +481,7 @@ def function_buffer(
     reads it. If the buffer is `steady`, the graph leaves its contents as they were.
     """
     buffer: Buffer[Any] = _new(Buffer)
-    buffer._set_shape(shape, var_type)
+    buffer._set_layout(data.layout_of(shape, var_type))
     Handle.__init__(buffer, context)
     buffer._allocate(True)  # kernels write it first, perhaps after pending work on reused memory
     buffer._native.mark(steady)
@@ -600,7 +584,7 @@ def asbuffer(
         if var_type is not None:
             convert = getattr(array, "astype", None)
             if convert is None:
-                raise ArgumentValueError(
+                raise errors.ArgumentValueError(
                     "var_type: the dtype of a map is its return annotation; omit var_type"
                 )
             array = convert(dtype.to_numpy_dtype(data.parse_dtype(var_type)), casting="same_kind")
@@ -610,7 +594,7 @@ def asbuffer(
         return from_cuda_array(array, None if var_type is None else data.parse_dtype(var_type))
     if not isinstance(array, np.ndarray):
         instead = "vd.from_dlpack(x)" if dlpack.has_dlpack(array) else "np.asarray(...)"
-        raise ArgumentTypeError(
+        raise errors.ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
             f"use {instead}"
         )
@@ -623,7 +607,7 @@ def asbuffer(
     array = data.plain_array(array, "array")
     shape = _shape_of_elements(array, kind)
     if len(shape) > data.MAX_AXES:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"array: a buffer has at most {data.MAX_AXES} axes, got {len(shape)} in {shape}"
         )
     buffer: Buffer[Any] = Buffer(shape, kind, context=context)
@@ -639,7 +623,7 @@ def _shape_of_elements(array: "Array", kind: DType) -> tuple[int, ...]:
     tail = kind.true_numpy_shape
     first = max(len(shape) - len(tail), 0)
     if shape[first:] != tail:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"array: elements of {kind.name} need last axes of shape {tail}, got shape {shape}"
         )
     return shape[:first]
@@ -681,37 +665,26 @@ def from_cuda_array(
     context = None if is_dummy() else get_context()
     if context is None or not can_link(context):
         where = "the dummy backend" if context is None else context._devices
-        raise UsageError(
+        raise errors.UsageError(
             f"from_cuda_array: CUDA cannot share memory of {where}; copy with vd.asbuffer(array.get())"
         )
-    elements = read_interface(obj, find_link(context).ordinal)
+    elements = cuda_memory.read_interface(obj, find_link(context).ordinal)
     shape, kind = elements.shape, elements.kind
     if var_type is not None and kind is not var_type:
-        raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
+        raise errors.ArgumentValueError(
+            f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}"
+        )
     if elements.is_read_only and writable:
-        raise ArgumentValueError("writable: True was passed, but the array is read-only")
+        raise errors.ArgumentValueError("writable: True was passed, but the array is read-only")
     if not elements.size:
         return Buffer(shape, kind)
     is_read_only = elements.is_read_only or writable is False
-    memory = find_elements(elements, context, is_read_only)
+    memory = cuda_memory.find_elements(elements, context, is_read_only)
     buffer: Buffer[Any] = Buffer.of_memory(context, memory, shape, kind)
     buffer.is_external, buffer.owns_memory = True, False
     buffer.is_writable = not is_read_only
     return buffer
 
-
-__all__ = [
-    "Array",
-    "Buffer",
-    "Computed",
-    "OversizedBufferError",
-    "Shape",
-    "asbuffer",
-    "cached_buffer",
-    "from_cuda_array",
-    "function_buffer",
-    "renew_contents",
-]
 
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(__name__, {"base.buffers.kinds": "RFFTBuffer asrfftbuffer"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, Handle, parse_queue, wrong_context
 from vkdispatch.base.descriptor_set import DescriptorSet
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError, check_type
 from vkdispatch.base.init import require_cuda
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import internal, parse_positive
@@ -54,12 +54,8 @@ class CommandList(Handle):
             A binding is empty, or an object was destroyed.
         """
         self.require_alive()
-        if not isinstance(plan, ComputePlan):
-            raise ArgumentTypeError(f"plan: expected a ComputePlan, got {type(plan).__name__}")
-        if not isinstance(descriptor_set, DescriptorSet):
-            raise ArgumentTypeError(
-                f"descriptor_set: expected a DescriptorSet, got {type(descriptor_set).__name__}"
-            )
+        check_type("plan", plan, ComputePlan, "a ComputePlan")
+        check_type("descriptor_set", descriptor_set, DescriptorSet, "a DescriptorSet")
         plan.require_alive()
         for name, item in (("plan", plan), ("descriptor_set", descriptor_set)):
             if item.context is not self.context:

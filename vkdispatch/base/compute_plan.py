@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vkdispatch.base import process
 from vkdispatch.base.compilation.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context, Handle
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, check_type
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import show_wait
 from vkdispatch.base.spirv.interface import Interface
@@ -160,8 +160,7 @@ class ComputePlan(Handle):
         VulkanError
             The driver failed to create the pipeline.
         """
-        if not isinstance(shader_source, str):
-            raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
+        check_type("shader_source", shader_source, str, "GLSL text")
         self.shader_source = shader_source
         self.binding_list = [_parse_binding_type(kind) for kind in binding_type_list]
         self.pc_size = operator.index(pc_size)
@@ -176,23 +175,22 @@ class ComputePlan(Handle):
             module = _check_spirv(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
         if module is not None:
-            _check_limits(module, entry_point, specialization, f"{self.shader_name}: spirv", self.context)
+            from vkdispatch.base.spirv.reflection import reflect
+
+            argument = f"{self.shader_name}: spirv"
+            interface = reflect(module, entry_point, argument=argument)
+            if not specialization:  # sizes may depend on it
+                check_features(argument, interface, self.context)
+                check_workgroup(argument, interface, self.context)
         keys = pipeline_keys(
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )
         try:
             with show_wait(f"compiling kernel {self.shader_name!r}"):
+                layout = self.binding_list, self.pc_size, self.shader_name, entry_point, specialization
+                pipelines, where = load_pipelines(keys), place or ""
                 self._native = native.Plan(
-                    self.context._native,
-                    spirv,
-                    self.binding_list,
-                    self.pc_size,
-                    self.shader_name,
-                    entry_point,
-                    specialization,
-                    load_pipelines(keys),
-                    place or "",
-                    uniform_blocks,
+                    self.context._native, spirv, *layout, pipelines, where, uniform_blocks
                 )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
@@ -215,21 +213,6 @@ def _check_spirv(spirv: bytes, argument: str) -> "Module":
     module = read_module(spirv, argument)
     check_types(module, argument)
     return module
-
-
-def _check_limits(
-    module: "Module",
-    entry_point: str,
-    specialization: Sequence[tuple[int, bytes]],
-    argument: str,
-    context: Context,
-) -> None:
-    from vkdispatch.base.spirv.reflection import reflect
-
-    interface = reflect(module, entry_point, argument=argument)
-    if not specialization:  # sizes may depend on it
-        check_features(argument, interface, context)
-        check_workgroup(argument, interface, context)
 
 
 def _parse_binding_type(kind: int) -> int:

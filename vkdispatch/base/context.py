@@ -5,43 +5,24 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from vkdispatch.base import names_elsewhere
-from vkdispatch.base.contexts.context import Context, parse_queue, wrong_context
-from vkdispatch.base.contexts.current import (
-    destroy_context,
-    get_context,
-    get_context_handle,
-    get_context_on,
-    is_context_initialized,
-    is_current,
-    make_context,
-    make_context_from_handles,
-    new_context,
-    queue_wait_idle,
-    stop_threads,
-    use_context,
-)
+from vkdispatch.base.contexts.context import Context as Context
+from vkdispatch.base.contexts.context import parse_queue as parse_queue
+from vkdispatch.base.contexts.context import wrong_context as wrong_context
+from vkdispatch.base.contexts.current import destroy_context as destroy_context
+from vkdispatch.base.contexts.current import get_context as get_context
+from vkdispatch.base.contexts.current import get_context_handle as get_context_handle
+from vkdispatch.base.contexts.current import get_context_on as get_context_on
+from vkdispatch.base.contexts.current import is_context_initialized as is_context_initialized
+from vkdispatch.base.contexts.current import is_current as is_current
+from vkdispatch.base.contexts.current import make_context as make_context
+from vkdispatch.base.contexts.current import make_context_from_handles as make_context_from_handles
+from vkdispatch.base.contexts.current import new_context as new_context
+from vkdispatch.base.contexts.current import queue_wait_idle as queue_wait_idle
+from vkdispatch.base.contexts.current import stop_threads as stop_threads
+from vkdispatch.base.contexts.current import use_context as use_context
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, internal
-
-__all__ = [
-    "Context",
-    "destroy_context",
-    "get_context",
-    "get_context_handle",
-    "get_context_on",
-    "is_context_initialized",
-    "is_current",
-    "make_context",
-    "make_context_from_handles",
-    "new_context",
-    "parse_queue",
-    "queue_wait_idle",
-    "stop_threads",
-    "use_context",
-    "wrong_context",
-]
-
 
 # ---- Contexts, as programs import them; the modules of `vkdispatch.base.contexts` define them ------------
 

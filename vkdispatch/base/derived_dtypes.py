@@ -25,29 +25,39 @@ def cooperative_type(scalar: dtype.DType, rows: int, columns: int, use: str, sco
     `use` is its role in a product: "a", "b" or "accumulator".
     """
     glsl = "bfloat16_t" if scalar is dtype.bfloat16 else scalar.glsl_type
-    named_use = {"a": "A", "b": "B", "accumulator": "Accumulator"}[use]
-    shape = (rows, columns)
-    return type(
-        f"cooperative_{scalar.name}_{rows}x{columns}_{use}",
-        (dtype.Cooperative,),
+    role = f"gl_MatrixUse{use.title()}"
+    title = f"cooperative_{scalar.name}_{rows}x{columns}_{use}"
+    properties = {
+        "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
+        "glsl_type": f"coopmat<{glsl}, gl_Scope{scope.title()}, {rows}, {columns}, {role}>",
+        "item_size": rows * columns * scalar.item_size,
+        "child_count": rows * columns,
+        "shape": (rows, columns),
+        "rows": rows,
+        "columns": columns,
+        "use": use,
+        "scope": scope,
+    }
+    return _make_type(title, dtype.Cooperative, scalar, (rows, columns), properties)
+
+
+def _make_type(
+    title: str, base: type[Any], kind: dtype.DType, axes: tuple[int, ...], properties: dict[str, Any]
+) -> dtype.DType:
+    """Return a type of values of type `kind` along axes of a NumPy array."""
+    made: dtype.DType = type(
+        title,
+        (base,),
         {
-            "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
-            "glsl_type": f"coopmat<{glsl}, gl_Scope{scope.title()}, {rows}, {columns}, "
-            f"gl_MatrixUse{named_use}>",
-            "item_size": rows * columns * scalar.item_size,
-            "format_str": scalar.format_str,
-            "child_type": scalar,
-            "child_count": rows * columns,
-            "scalar": scalar,
-            "shape": shape,
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-            "rows": rows,
-            "columns": columns,
-            "use": use,
-            "scope": scope,
+            "format_str": kind.format_str,
+            "child_type": kind,
+            "scalar": dtype.component_type(kind),
+            "numpy_shape": axes,
+            "true_numpy_shape": axes,
+            **properties,
         },
     )
+    return made
 
 
 @dtype.cache
@@ -55,23 +65,14 @@ def array_type(kind: dtype.DType, count: int) -> dtype.DType:
     """Type of an array in one invocation or structure, of `count` values of type `kind`."""
     axes, item = (count, *dtype.array_shape(kind)), dtype.item_of(kind)
     name = f"{item.name}[{', '.join(map(str, axes))}]"
-    shape = (count, *kind.true_numpy_shape)
-    made = type(
-        name,
-        (dtype.LocalArray,),
-        {
-            "name": name,
-            "glsl_type": item.glsl_type + "".join(f"[{axis}]" for axis in axes),
-            "item_size": count * kind.item_size,
-            "format_str": kind.format_str,
-            "child_type": kind,
-            "child_count": count,
-            "scalar": dtype.component_type(kind),
-            "shape": (count, *kind.shape),
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-        },
-    )
+    properties = {
+        "name": name,
+        "glsl_type": item.glsl_type + "".join(f"[{axis}]" for axis in axes),
+        "item_size": count * kind.item_size,
+        "child_count": count,
+        "shape": (count, *kind.shape),
+    }
+    made = _make_type(name, dtype.LocalArray, kind, (count, *kind.true_numpy_shape), properties)
     if dtype.compute_type(kind) is not kind:
         dtype.COMPUTED_AS[made] = array_type(dtype.compute_type(kind), count)
     return made
@@ -95,24 +96,15 @@ def placed_type(
     """
     counts = (*shape, 2) if dtype.is_complex(kind) else shape
     last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
-    scalar = dtype.component_type(kind)
-    return type(
-        name,
-        (dtype.Placed,),
-        {
-            "name": name,
-            "glsl_type": kind.glsl_type,
-            "item_size": last + scalar.item_size,
-            "format_str": kind.format_str,
-            "child_type": kind,
-            "child_count": math.prod(shape),
-            "scalar": scalar,
-            "shape": counts,
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-            "strides": strides,
-        },
-    )
+    properties = {
+        "name": name,
+        "glsl_type": kind.glsl_type,
+        "item_size": last + dtype.component_type(kind).item_size,
+        "child_count": math.prod(shape),
+        "shape": counts,
+        "strides": strides,
+    }
+    return _make_type(name, dtype.Placed, kind, shape, properties)
 
 
 # ---- Structures: dtypes with named fields, made from dataclasses or from structured dtypes of NumPy ------
@@ -127,7 +119,7 @@ class _StructureType(type):
         return _host_dtype(cls)
 
 
-class Structure(dtype.dtype, metaclass=_StructureType):
+class Structure(dtype.Single, metaclass=_StructureType):
     """Base class of structures. Structures with equal fields are the same class.
 
     Attributes
@@ -138,6 +130,8 @@ class Structure(dtype.dtype, metaclass=_StructureType):
         Bytes; offsets of the structure within another one are multiples of it.
     """
 
+    glsl_type = "struct"
+    format_str = "%s"
     fields: ClassVar[tuple[tuple[str, dtype.DType, int], ...]]
     alignment: ClassVar[int]
 
@@ -164,12 +158,12 @@ def leaves_of(kind: dtype.DType) -> Iterator[tuple[tuple[str, ...], dtype.DType,
 
 def leaf_type(kind: dtype.DType, path: tuple[str, ...]) -> dtype.DType:
     """Return the dtype of a leaf; see `leaves_of`."""
-    return next(leaf for each, leaf, _ in leaves_of(kind) if each == path)
+    return next(leaf for place, leaf, _ in leaves_of(kind) if place == path)
 
 
 def field_type(kind: type[Structure], name: str) -> dtype.DType | None:
     """Return the dtype of a field, or None if there is none of the name."""
-    return next((field for each, field, _ in kind.fields if each == name), None)
+    return next((field for label, field, _ in kind.fields if label == name), None)
 
 
 def strides_along(kind: dtype.DType, path: tuple[str, ...]) -> tuple[int, ...]:
@@ -262,16 +256,7 @@ def structure(fields: tuple[tuple[str, dtype.DType], ...]) -> type[Structure]:
         {
             "__doc__": f"Structure of the fields {text}.",
             "name": f"structure({text})",
-            "glsl_type": "struct",
             "item_size": size,
-            "format_str": "%s",
-            "dimentions": 0,
-            "child_type": None,
-            "child_count": 0,
-            "scalar": None,
-            "shape": (1,),
-            "numpy_shape": (1,),
-            "true_numpy_shape": (),
             "fields": tuple(placed),
             "alignment": most,
         },
@@ -280,37 +265,21 @@ def structure(fields: tuple[tuple[str, dtype.DType], ...]) -> type[Structure]:
 
 
 def _reduce_structure(kind: type[Any]) -> "str | tuple[Any, ...]":
-    if kind is Structure:
-        return "Structure"
-    return structure, (tuple((name, _pickled_field(field)) for name, field, _ in kind.fields),)
+    return "Structure" if kind is Structure else as_pickled(kind).__reduce__()
 
 
 copyreg.pickle(_StructureType, _reduce_structure)
 
 
-class _Fields:
-    """What a structure is made of, which becomes the structure when it is unpickled."""
+class _Pickled:
+    """What makes a structure or an array, and becomes the type when it is unpickled."""
 
-    def __init__(self, kind: type[Structure]) -> None:
-        self.kind = kind
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = ((name, as_pickled(field)) for name, field, _ in self.kind.fields)
-        return structure, (tuple(fields),)
-
-
-class _Items:
-    """What an array is made of, which becomes the array when it is unpickled."""
-
-    def __init__(self, kind: dtype.DType) -> None:
-        self.kind = kind
+    def __init__(self, make: Any, *arguments: Any) -> None:
+        self.make = make
+        self.arguments = arguments
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap_array, (as_pickled(dtype.item_of(self.kind)), dtype.array_shape(self.kind))
-
-
-def _pickled_field(kind: dtype.DType) -> Any:
-    return _Items(kind) if dtype.is_array(kind) else kind
+        return self.make, self.arguments
 
 
 def as_pickled(value: Any) -> Any:
@@ -319,9 +288,10 @@ def as_pickled(value: Any) -> Any:
     cloudpickle takes no notice of `copyreg` for classes: it would copy a structure as another class.
     """
     if is_structure(value):
-        return _Fields(value)
-    is_type = isinstance(value, type) and issubclass(value, dtype.dtype)
-    return _Items(value) if is_type and dtype.is_array(value) else value
+        return _Pickled(structure, tuple((name, as_pickled(field)) for name, field, _ in value.fields))
+    if isinstance(value, type) and issubclass(value, dtype.dtype) and dtype.is_array(value):
+        return _Pickled(wrap_array, as_pickled(dtype.item_of(value)), dtype.array_shape(value))
+    return value
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Handle, wrong_context
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UsageError, check_type
 from vkdispatch.base.init import require_cuda
 from vkdispatch.base.native_module import native
 
@@ -24,10 +24,7 @@ class DescriptorSet(Handle):
 
     def __init__(self, compute_plan: ComputePlan) -> None:
         """Make an empty set for a plan. Raises TypeError if `compute_plan` is not a `ComputePlan`."""
-        if not isinstance(compute_plan, ComputePlan):
-            raise ArgumentTypeError(
-                f"compute_plan: expected a ComputePlan, got {type(compute_plan).__name__}"
-            )
+        check_type("compute_plan", compute_plan, ComputePlan, "a ComputePlan")
         compute_plan.require_alive()
         super().__init__(compute_plan.context)
         self.compute_plan = compute_plan
@@ -134,8 +131,7 @@ class DescriptorSet(Handle):
 
     def _check_usable(self, value: Handle, kind: type[Handle], name: str) -> None:
         self.require_alive()
-        if not isinstance(value, kind):
-            raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(value).__name__}")
+        check_type(name, value, kind, f"a vd.{kind.__name__}")
         value.require_alive()
         if value.context is not self.context:
             raise wrong_context(f"{name}: it", value.context)

@@ -1,7 +1,7 @@
 """Devices: their properties, the order of preference, and the drivers that provide them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from vkdispatch.base.record import field, record
@@ -176,7 +176,8 @@ class DeviceInfo:
             "\tQueues:",
         ]
         lines += [
-            f"\t\t{family} (count={count}, flags={flags:#x}): {_describe_flags(flags)}"
+            f"\t\t{family} (count={count}, flags={flags:#x}): "
+            + (", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other")
             for family, (count, flags) in enumerate(self.queue_properties)
         ]
         if self.missing:
@@ -222,8 +223,11 @@ def _describe_product(product: MatrixProduct) -> str:
     return f"{sizes} {product.a}*{product.b}->{product.result}{workgroup}"
 
 
-def _describe_flags(flags: int) -> str:
-    return ", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other"
+def identify_devices(devices: Iterable[DeviceInfo]) -> str:
+    """Return what tells devices and their drivers from others, for keys of the disk cache."""
+    return "\n".join(
+        f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}" for info in devices
+    )
 
 
 def by_preference(devices: Sequence[DeviceInfo]) -> list[int]:
@@ -327,6 +331,17 @@ def find_fault(manifest: str) -> str | None:
 MAX_WORKGROUP_COUNT = 65535
 _ALL_STAGES = 0x7FFFFFFF
 _ALL_OPERATIONS = 0xFF
+_DUMMY_FEATURES = (
+    *("shader_buffer_float32_atomics", "shader_buffer_float32_atomic_add", "float_64_support"),
+    *("float_16_support", "int_64_support", "int_16_support", "storage_buffer_8_bit_access"),
+    *("storage_buffer_16_bit_access", "uniform_and_storage_buffer_16_bit_access", "storage_push_constant_16"),
+    *(
+        "storage_input_output_16",
+        "quad_operations_in_all_stages",
+        "scalar_block_layout",
+        "timeline_semaphores",
+    ),
+)
 
 
 def dummy_device() -> DeviceInfo:
@@ -342,16 +357,6 @@ def dummy_device() -> DeviceInfo:
         device_id=0,
         device_type=2,
         device_name="Dummy Device",
-        shader_buffer_float32_atomics=1,
-        shader_buffer_float32_atomic_add=1,
-        float_64_support=1,
-        float_16_support=1,
-        int_64_support=1,
-        int_16_support=1,
-        storage_buffer_16_bit_access=1,
-        uniform_and_storage_buffer_16_bit_access=1,
-        storage_push_constant_16=1,
-        storage_input_output_16=1,
         max_workgroup_size=(1024, 1024, 64),
         max_workgroup_invocations=1024,
         max_workgroup_count=(MAX_WORKGROUP_COUNT,) * 3,
@@ -363,12 +368,8 @@ def dummy_device() -> DeviceInfo:
         sub_group_size=32,
         supported_stages=_ALL_STAGES,
         supported_operations=_ALL_OPERATIONS,
-        quad_operations_in_all_stages=1,
         max_compute_shared_memory_size=65536,
         queue_properties=[(8, 0x6), (4, 0x7)],
-        scalar_block_layout=1,
-        timeline_semaphores=1,
-        uuid=None,
         sorted_index=0,
-        storage_buffer_8_bit_access=1,
+        **dict.fromkeys(_DUMMY_FEATURES, 1),  # type: ignore[arg-type]
     )

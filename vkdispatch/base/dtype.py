@@ -93,7 +93,9 @@ def find_twin(value: object) -> str | None:
     return name if isinstance(kind, type) and issubclass(kind, dtype) and kind is not dtype else None
 
 
-class _Scalar(dtype):
+class Single(dtype):
+    """Base class of types of values that have no components by number: scalars and structures."""
+
     dimentions = 0
     child_type = None
     child_count = 0
@@ -102,6 +104,8 @@ class _Scalar(dtype):
     numpy_shape = (1,)
     true_numpy_shape = ()
 
+
+class _Scalar(Single):
     def __init_subclass__(cls, glsl: str = "", size: int = 0, fmt: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.name = cls.__name__.rstrip("_")
@@ -377,20 +381,11 @@ BFLOAT16_HOST = HostDtype("bfloat16", 2, "H", "float")
 _BY_NAME: dict[str, DType] = {"complex32": complex32, "bfloat16": bfloat16}
 
 _NUMPY_TYPES: dict[DType, type[Any]] = {
-    int16: np.int16,
-    uint16: np.uint16,
-    int32: np.int32,
-    uint32: np.uint32,
-    int64: np.int64,
-    uint64: np.uint64,
-    float16: np.float16,
-    float32: np.float32,
-    float64: np.float64,
-    bool_: np.bool_,
-    int8: np.int8,
-    uint8: np.uint8,
-    complex64: np.complex64,
-    complex128: np.complex128,
+    kind: getattr(np, kind.__name__)
+    for kind in (
+        *(int16, uint16, int32, uint32, int64, uint64, float16, float32, float64, bool_, int8, uint8),
+        *(complex64, complex128),
+    )
 }
 
 

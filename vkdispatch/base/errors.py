@@ -66,6 +66,12 @@ class ArgumentTypeError(VkDispatchError, TypeError):
     """An argument has an unsupported type."""
 
 
+def check_type(name: str, value: object, kind: type[Any], expected: str) -> None:
+    """Raise ArgumentTypeError, which says what was expected, for a value of another class."""
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{name}: expected {expected}, got {type(value).__name__}")
+
+
 class ArgumentIndexError(VkDispatchError, IndexError):
     """An index is out of range."""
 

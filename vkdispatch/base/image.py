@@ -4,18 +4,16 @@ import math
 from typing import Any, NoReturn, Self
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base import errors
 from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.memory import image_formats
-from vkdispatch.base.memory.image_formats import (
-    AddressMode,
-    BorderColor,
-    Filter,
-    image_format,
-    image_type,
-    image_view_type,
-)
+from vkdispatch.base.memory.image_formats import AddressMode as AddressMode
+from vkdispatch.base.memory.image_formats import BorderColor as BorderColor
+from vkdispatch.base.memory.image_formats import Filter as Filter
+from vkdispatch.base.memory.image_formats import image_format as image_format
+from vkdispatch.base.memory.image_formats import image_type as image_type
+from vkdispatch.base.memory.image_formats import image_view_type as image_view_type
 from vkdispatch.base.memory.image_transfers import ImageTransfers, level_count
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import as_int
@@ -59,7 +57,7 @@ class Image(ImageTransfers):
     """
 
     _instead = "write image.read() to an image of the same shape"
-    _view_type: image_view_type | None = None
+    _view_type: image_view_type  # of subclasses
     is_external = False
 
     def __init__(
@@ -86,7 +84,7 @@ class Image(ImageTransfers):
             The device does not have enough memory.
         """
         if not isinstance(view_type, image_view_type):
-            raise ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
+            raise errors.ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
         self._set_texels(shape, layers, dtype, channels, view_type)
         self.mip_levels = level_count(self._sizes) if enable_mipmaps else 1
         super().__init__(context)
@@ -98,7 +96,7 @@ class Image(ImageTransfers):
         sizes = _parse_sizes(shape, _RANKS[view_type])
         self.layers = _parse_count("layers", layers)
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
-            raise ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
+            raise errors.ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
         self.channels = _parse_count("channels", channels)
         self.format = image_formats.select_format(dtype, self.channels)
         self.dtype = dtype
@@ -167,15 +165,19 @@ class Image(ImageTransfers):
         from vkdispatch.base.contexts.vulkan_handles import as_handle
 
         number = as_handle("handle", handle)
-        if cls._view_type is None:
-            raise ArgumentTypeError("from_handle: call it on Image1D, Image2D, Image2DArray or Image3D")
-        _, kind, channels = image_formats.parse_format(format)
+        if cls is Image:
+            raise errors.ArgumentTypeError(
+                "from_handle: call it on Image1D, Image2D, Image2DArray or Image3D"
+            )
+        _, dtype, channels = image_formats.parse_format(format)
         image = cls.__new__(cls)
-        image._set_texels(shape, layers, kind, channels, cls._view_type)
+        image._set_texels(shape, layers, dtype, channels, cls._view_type)
         image.mip_levels = _parse_count("mip_levels", mip_levels)
         levels = level_count(image._sizes)
         if image.mip_levels > levels:
-            raise ArgumentValueError(f"mip_levels: the image has at most {levels}, got {image.mip_levels}")
+            raise errors.ArgumentValueError(
+                f"mip_levels: the image has at most {levels}, got {image.mip_levels}"
+            )
         first_layout, usages = image_formats.parse_layout(layout), image_formats.parse_usage(usage)
         Handle.__init__(image, context)
         image.is_external = True
@@ -185,22 +187,15 @@ class Image(ImageTransfers):
             (image_formats.STORAGE_USAGE, _STORAGE, "store to"),
         ):
             if usages & bit and not features & feature:
-                raise UnsupportedError(f"the device cannot {what} images of {image._summary()}")
+                raise errors.UnsupportedError(f"the device cannot {what} images of {image._summary()}")
         try:
+            view, stored = image.view_type.value[0], image.format.value
+            sizes = image.extent, image.layers, image.mip_levels
             image._native = native.Image.over_handle(
-                image.context._native,
-                number,
-                image.view_type.value[0],
-                image.format.value,
-                image.extent,
-                image.layers,
-                image.mip_levels,
-                first_layout,
-                usages,
-                owner,
+                image.context._native, number, view, stored, *sizes, first_layout, usages, owner
             )
         except (ValueError, OverflowError) as error:
-            raise ArgumentValueError(f"{image._summary()}: {error}") from None
+            raise errors.ArgumentValueError(f"{image._summary()}: {error}") from None
         return image
 
     def _find_features(self, stored: image_format) -> int:
@@ -214,24 +209,17 @@ class Image(ImageTransfers):
         stored = image_formats.select_format(self.dtype, image_formats.device_channels(self.channels))
         features = self._find_features(stored)
         if not features & (_SAMPLED | _STORAGE):
-            raise UnsupportedError(f"the device has no images of {self._summary()}")
+            raise errors.UnsupportedError(f"the device has no images of {self._summary()}")
         storable = self.channels != 3 and bool(features & _STORAGE)
         try:
-            return native.Image(
-                engine,
-                self.view_type.value[0],
-                stored.value,
-                self.extent,
-                self.layers,
-                self.mip_levels,
-                storable,
-            )
+            sizes = self.extent, self.layers, self.mip_levels
+            return native.Image(engine, self.view_type.value[0], stored.value, *sizes, storable)
         except (ValueError, OverflowError) as error:
-            raise ArgumentValueError(f"{self._summary()}: {error}") from None
+            raise errors.ArgumentValueError(f"{self._summary()}: {error}") from None
 
     def __class_getitem__(cls, key: object) -> NoReturn:
         """Raise RuntimeError for `vd.Image2D[...]`, which is meant to be an annotation."""
-        raise UsageError(
+        raise errors.UsageError(
             f"vd.{cls.__name__} is the class of images; the annotation of a kernel's argument is "
             f"vc.{cls.__name__}[...], from vkdispatch.codegen"
         )
@@ -248,17 +236,8 @@ class Image(ImageTransfers):
         border_color: BorderColor = BorderColor.FLOAT_OPAQUE_WHITE,
     ) -> "Sampler":
         """Return a sampler of this image, an argument for `Img1` to `Img3`; see `Sampler`."""
-        return Sampler(
-            self,
-            mag_filter,
-            min_filter,
-            mip_filter,
-            address_mode,
-            mip_lod_bias,
-            min_lod,
-            max_lod,
-            border_color,
-        )
+        filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
+        return Sampler(self, *filters, address_mode, *lods, border_color)
 
     @property
     def is_storable(self) -> bool:
@@ -299,9 +278,7 @@ class Image1D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate `shape` texels. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_1D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image2D(Image):
@@ -327,9 +304,7 @@ class Image2D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate an image. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_2D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image2DArray(Image):
@@ -356,15 +331,7 @@ class Image2DArray(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate the layers. Raises the errors of `Image`."""
-        super().__init__(
-            shape,
-            layers,
-            dtype,
-            channels,
-            image_view_type.VIEW_TYPE_2D_ARRAY,
-            enable_mipmaps,
-            context=context,
-        )
+        super().__init__(shape, layers, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Image3D(Image):
@@ -390,9 +357,7 @@ class Image3D(Image):
         context: Context | None = None,
     ) -> None:
         """Allocate an image. Raises the errors of `Image`."""
-        super().__init__(
-            shape, 1, dtype, channels, image_view_type.VIEW_TYPE_3D, enable_mipmaps, context=context
-        )
+        super().__init__(shape, 1, dtype, channels, self._view_type, enable_mipmaps, context=context)
 
 
 class Sampler(Handle):
@@ -449,62 +414,56 @@ class Sampler(Handle):
         UnsupportedError
             The device cannot sample such images, or not with these settings.
         """
-        if not isinstance(image, Image):
-            raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
+        errors.check_type("image", image, Image, "a vd.Image")
         image.require_alive()
-        options = image_formats.SamplerOptions(
-            mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
-        )
-        settings = image_formats.parse_settings(image.dtype, options)
+        filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
+        settings = image_formats.parse_settings(image.dtype, filters, address_mode, lods, border_color)
         _check_filterable(image, settings)
         if not image._native.sampleable:
-            raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
+            raise errors.UnsupportedError(f"the device cannot sample images of {image._summary()}")
         if address_mode is AddressMode.MIRROR_CLAMP_TO_EDGE and not all(
             device.sampler_mirror_clamp_to_edge for device in image.context.device_infos
         ):
-            raise UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
-        integers = image.dtype is not dt.float32
+            raise errors.UnsupportedError("address_mode: the device has no MIRROR_CLAMP_TO_EDGE")
+        # Each color has two numbers. The odd one is for integers.
+        color = border_color.value // 2 * 2 + (image.dtype is not dt.float32)
         super().__init__(image.context)
         self.image = image
         self.settings = settings
         try:
-            self._native: Any = native.Sampler(
-                image._native,
+            mag, minified, mip = (
                 settings.mag_filter.value,
                 settings.min_filter.value,
                 settings.mip_filter.value,
-                address_mode.value,
-                settings.mip_lod_bias,
-                settings.min_lod,
-                settings.max_lod,
-                # Each color has two numbers. The odd one is for integers.
-                border_color.value // 2 * 2 + integers,
+            )
+            lods = settings.mip_lod_bias, settings.min_lod, settings.max_lod
+            self._native: Any = native.Sampler(
+                image._native, mag, minified, mip, address_mode.value, *lods, color
             )
         except ValueError as error:
-            raise ArgumentValueError(str(error)) from None
+            raise errors.ArgumentValueError(str(error)) from None
         self.register_parent(image)
 
     def _release(self) -> None:
         self._native = None
 
     def __repr__(self) -> str:
-        settings = self.settings
-        found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
-        image = self.image
-        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
+        image, settings = self.image, self.settings
+        names = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
+        return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {names}")
 
 
 def _parse_sizes(shape: object, rank: int) -> tuple[int, ...]:
     axes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if len(axes) != rank:
-        raise ArgumentValueError(f"shape: expected {rank} ints, got {shape!r}")
+        raise errors.ArgumentValueError(f"shape: expected {rank} ints, got {shape!r}")
     return tuple(_parse_count("shape", axis) for axis in axes)
 
 
 def _parse_count(name: str, value: object) -> int:
     number = as_int(value)
     if number is None or number < 1:
-        raise ArgumentValueError(f"{name}: expected positive ints, got {value!r}")
+        raise errors.ArgumentValueError(f"{name}: expected positive ints, got {value!r}")
     return number
 
 
@@ -513,22 +472,6 @@ def _check_filterable(image: Image, settings: image_formats.SamplerSettings) -> 
         return
     for name in ("mag_filter", "min_filter", "mip_filter"):
         if getattr(settings, name) is Filter.LINEAR:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 f"{name}: the device does not filter images of {image._summary()}; use Filter.NEAREST"
             )
-
-
-__all__ = [
-    "AddressMode",
-    "BorderColor",
-    "Filter",
-    "Image",
-    "Image1D",
-    "Image2D",
-    "Image2DArray",
-    "Image3D",
-    "Sampler",
-    "image_format",
-    "image_type",
-    "image_view_type",
-]

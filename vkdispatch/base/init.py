@@ -6,23 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base import names_elsewhere
+from vkdispatch.base import errors, names_elsewhere, process
 from vkdispatch.base.devices import DeviceInfo, matrix_product
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    BackendUnavailableError,
-    OutOfDeviceMemoryError,
-    UsageError,
-    VulkanError,
-    explain_backend,
-)
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process import read_switch
 from vkdispatch.base.record import field, record
-
-if TYPE_CHECKING:
-    from vkdispatch.base.process import LogLevel
-
 
 # ---- The backend: select it, load Vulkan once, list its devices ------------------------------------------
 
@@ -43,7 +30,7 @@ _debug = False
 
 def initialize(
     debug_mode: bool = False,
-    log_level: "LogLevel | None" = None,
+    log_level: process.LogLevel | None = None,
     loader_debug_logs: bool = False,
     backend: str | None = None,
 ) -> None:
@@ -82,25 +69,23 @@ def initialize(
         name = _backend_name(backend)
         if _active_backend is not None:
             if name != _active_backend:
-                hint = f"; {explain_backend(name)}" if name in _NOT_BUILT else ""
-                raise UsageError(
+                hint = f"; {errors.explain_backend(name)}" if name in _NOT_BUILT else ""
+                raise errors.UsageError(
                     f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}{hint}"
                 )
             return
         if name in _NOT_BUILT:
-            raise BackendUnavailableError(
+            raise errors.BackendUnavailableError(
                 name,
-                f"{_backend_source(backend)}: {explain_backend(name)}; use 'vulkan', or 'dummy' to run "
-                "nothing",
+                f"{_backend_source(backend)}: {errors.explain_backend(name)}; use 'vulkan', or 'dummy' to "
+                "run nothing",
             )
         if log_level is not None:
-            from vkdispatch.base.process import set_log_level
-
-            set_log_level(log_level)
+            process.set_log_level(log_level)
         if loader_debug_logs:
             os.environ["VK_LOADER_DEBUG"] = "all"
         if name == "vulkan":
-            _load_vulkan(read_switch("VKDISPATCH_DEBUG") or debug_mode)
+            _load_vulkan(process.read_switch("VKDISPATCH_DEBUG") or debug_mode)
         _active_backend = name
 
 
@@ -111,16 +96,16 @@ def is_debug_enabled() -> bool:
 
 def is_staging_forced() -> bool:
     """Whether VKDISPATCH_FORCE_STAGING makes all transfers go through staging memory. Raises ValueError."""
-    return read_switch("VKDISPATCH_FORCE_STAGING")
+    return process.read_switch("VKDISPATCH_FORCE_STAGING")
 
 
 def _backend_name(backend: str | None) -> str:
     if backend is not None and not isinstance(backend, str):
-        raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
+        raise errors.ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
     chosen = backend or _active_backend or os.environ.get(_BACKEND_VARIABLE, "").strip() or "vulkan"
     name = chosen.strip().lower()
     if name not in _BACKENDS:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{_backend_source(backend)}: expected one of {', '.join(_BACKENDS)}, got {chosen!r}"
         )
     return name
@@ -138,13 +123,11 @@ def _load_vulkan(debug: bool) -> None:
     try:
         native.initialize(debug)
     # The loader also reports that it is out of memory if it cannot read the manifest of a driver.
-    except (VulkanError, OutOfDeviceMemoryError) as error:
+    except (errors.VulkanError, errors.OutOfDeviceMemoryError) as error:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
-        from vkdispatch.base.process import log_warning
-
-        log_warning(
+        process.log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
             + (
                 f", or VK_LAYER_PATH={layers!r} hides it"
@@ -154,11 +137,11 @@ def _load_vulkan(debug: bool) -> None:
         )
 
 
-def no_driver_error(reason: str) -> BackendUnavailableError:
+def no_driver_error(reason: str) -> errors.BackendUnavailableError:
     """Return the error that says why Vulkan cannot run on this machine and what to install."""
     from vkdispatch.base.devices import explain_limits, explain_variables
 
-    return BackendUnavailableError(
+    return errors.BackendUnavailableError(
         "vulkan",
         f"Vulkan cannot run on this machine: {reason}.{explain_variables()}{explain_limits()} Install the "
         "GPU vendor's Vulkan driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install "
@@ -270,7 +253,11 @@ def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
 
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
-        __name__, {"base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level"}
+        __name__,
+        {
+            "base.errors": "BackendUnavailableError",
+            "base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+        },
     )
 
 
@@ -297,9 +284,9 @@ class CUDAGraphCapture:
         self.uniform_buffers.append(buffer)
 
 
-def require_cuda(what: str, instead: str) -> UsageError:
+def require_cuda(what: str, instead: str) -> errors.UsageError:
     """Return the error for a use of CUDA, for which there is no backend."""
-    return UsageError(f"{what}: {explain_backend('cuda')}; {instead}")
+    return errors.UsageError(f"{what}: {errors.explain_backend('cuda')}; {instead}")
 
 
 def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGraphCapture]:
@@ -310,7 +297,7 @@ def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGr
     RuntimeError
         Always: a CUDA graph cannot replay what the host submits to Vulkan. `vd.CommandGraph` can.
     """
-    raise UsageError(
+    raise errors.UsageError(
         "cuda_graph_capture: a CUDA graph does not replay work that the host submits to Vulkan; record a "
         "vd.CommandGraph instead"
     )

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from _thread import _local, allocate_lock
-from types import FunctionType, TracebackType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -67,18 +67,18 @@ def documented_names(owner: type[Any]) -> frozenset[str]:
     """Return the public names that the docstrings of a class and its bases describe."""
     from inspect import cleandoc  # slow to import
 
-    found: set[str] = set()
+    documented: set[str] = set()
     hidden: set[str] = set()
-    for each in owner.__mro__[:-1]:
-        section = re.search(_ATTRIBUTES, cleandoc(each.__doc__ or ""), re.MULTILINE | re.DOTALL)
+    for base in owner.__mro__[:-1]:
+        section = re.search(_ATTRIBUTES, cleandoc(base.__doc__ or ""), re.MULTILINE | re.DOTALL)
         lines = re.findall(_NAMES, section[1], re.MULTILINE) if section else ()
-        found.update(name for line in lines for name in line.split(", "))
-        for name, member in vars(each).items():
+        documented.update(name for line in lines for name in line.split(", "))
+        for name, member in vars(base).items():
             if is_internal(member):
                 hidden.add(name)
             elif isinstance(member, _CODE) and member.__doc__:
-                found.add(name)
-    return frozenset(name for name in found - hidden if not name.startswith("_"))
+                documented.add(name)
+    return frozenset(name for name in documented - hidden if not name.startswith("_"))
 
 
 class Listed:
@@ -114,24 +114,11 @@ class Unshared:
 
 
 VARIABLES = (
-    "VKDISPATCH_BACKEND",
-    "VKDISPATCH_CACHE",
-    "VKDISPATCH_CHECK",
-    "VKDISPATCH_CHECKPOINTS",
-    "VKDISPATCH_DEBUG",
-    "VKDISPATCH_DEVICE",
-    "VKDISPATCH_FORCE_STAGING",
-    "VKDISPATCH_FORCE_TRANSFER_QUEUE",
-    "VKDISPATCH_FORCE_VARIANT",
-    "VKDISPATCH_KOMPUTE_MERGE",
-    "VKDISPATCH_NO_CALIBRATION",
-    "VKDISPATCH_NO_EXPORT",
-    "VKDISPATCH_NO_HOST_IMPORT",
-    "VKDISPATCH_NO_PUSH_DESCRIPTORS",
-    "VKDISPATCH_PLAN",
-    "VKDISPATCH_PRINT_BUFFER",
-    "VKDISPATCH_PROGRESS",
-    "VKDISPATCH_TIMEOUT",
+    *("VKDISPATCH_BACKEND", "VKDISPATCH_CACHE", "VKDISPATCH_CHECK", "VKDISPATCH_CHECKPOINTS"),
+    *("VKDISPATCH_DEBUG", "VKDISPATCH_DEVICE", "VKDISPATCH_FORCE_STAGING", "VKDISPATCH_FORCE_TRANSFER_QUEUE"),
+    *("VKDISPATCH_FORCE_VARIANT", "VKDISPATCH_KOMPUTE_MERGE", "VKDISPATCH_NO_CALIBRATION"),
+    *("VKDISPATCH_NO_EXPORT", "VKDISPATCH_NO_HOST_IMPORT", "VKDISPATCH_NO_PUSH_DESCRIPTORS"),
+    *("VKDISPATCH_PLAN", "VKDISPATCH_PRINT_BUFFER", "VKDISPATCH_PROGRESS", "VKDISPATCH_TIMEOUT"),
     "VKDISPATCH_TRACEBACK",
 )
 """Every variable that the package and its engine read."""
@@ -259,9 +246,7 @@ class RunningTask:
     def __enter__(self) -> None:
         _thread.depth += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _thread.depth -= 1
 
 

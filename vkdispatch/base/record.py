@@ -100,16 +100,16 @@ def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     if slots:
         body["__slots__"] = fields
     body.setdefault("__repr__", _repr)
-    if not any("__reduce__" in vars(each) for each in cls.__mro__[:-1]):
+    if not any("__reduce__" in vars(base) for base in cls.__mro__[:-1]):
         body["__reduce__"] = _reduce
     if eq:
-        body |= {"__eq__": _Comparison(_EQ, _eq), "__hash__": _Comparison(_HASH, _hash)}
+        body |= {"__eq__": _Comparison(_EQ), "__hash__": _Comparison(_HASH)}
     made: type[Any] = type(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     return made
 
 
-# A method is compiled after this many uses; compiling costs about 30 of them.
+# An `__init__` is compiled after this many uses; compiling costs about 30 of them.
 _USES_BEFORE_COMPILING = 16
 
 
@@ -163,37 +163,29 @@ class _Initializer:
 
 
 class _Comparison:
-    """An `__eq__` or `__hash__` that is compiled after some uses, which most classes never reach."""
+    """An `__eq__` or `__hash__` that is compiled when it is first used: most classes are never compared."""
 
-    __slots__ = ("general", "name", "owner", "text", "uses")
+    __slots__ = ("name", "owner", "text")
 
-    def __init__(self, text: str, general: Callable[..., Any]) -> None:
-        """Take the text of the function, with {own} and {others} for the fields, and a generic function."""
+    def __init__(self, text: str) -> None:
+        """Take the text of the function, with {fields} and {others} for those of both records."""
         self.text = text
-        self.general = general
-        self.uses = 0
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
         self.owner = owner
         self.name = name
 
     def __get__(self, item: Any, owner: type[Any]) -> Any:
-        self.uses += 1
-        if item is None or self.uses > _USES_BEFORE_COMPILING:
-            return self.compile().__get__(item, owner)
-        return functools.partial(self.general, item)
-
-    def compile(self) -> Any:
         """Compile the function, and put it in place of this object."""
         scope: dict[str, Any] = {}
-        own, others = (
+        fields, others = (
             "".join(f"{item}.{name}, " for name in self.owner._shown) for item in ("self", "other")
         )
-        exec(self.text.format(own=own, others=others), scope)
-        made = scope[self.name]
-        made.__qualname__ = f"{self.owner.__qualname__}.{self.name}"
-        setattr(self.owner, self.name, made)
-        return made
+        exec(self.text.format(fields=fields, others=others), scope)
+        function = scope[self.name]
+        function.__qualname__ = f"{self.owner.__qualname__}.{self.name}"
+        setattr(self.owner, self.name, function)
+        return function.__get__(item, owner)
 
 
 class _Signature:
@@ -224,11 +216,10 @@ class _DataclassFields:
         body: dict[str, Any] = {"__annotations__": self.types}
         for name, default in self.defaults.items():
             if isinstance(default, _Default):
-                shown = not default.hidden
-                if default.make is not None:
-                    default = dataclasses.field(default_factory=default.make, repr=shown, compare=shown)
-                else:
-                    default = dataclasses.field(default=default.value, repr=shown, compare=shown)
+                source: Any = (
+                    {"default_factory": default.make} if default.make else {"default": default.value}
+                )
+                default = dataclasses.field(**source, repr=not default.hidden, compare=not default.hidden)
             body[name] = default
         twin: Any = dataclasses.dataclass(type(owner.__name__, (), body))
         fields: dict[str, Any] = twin.__dataclass_fields__
@@ -262,31 +253,19 @@ def _reduce(self: Any) -> tuple[Any, ...]:
     return type(self), tuple([getattr(self, name) for name in type(self).__match_args__])
 
 
-def _values(item: Any) -> tuple[Any, ...]:
-    return tuple([getattr(item, name) for name in type(item)._shown])
-
-
 def _repr(self: Any) -> str:
     parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in type(self)._shown)
     return f"{type(self).__name__}({parts})"
-
-
-def _eq(self: Any, other: object) -> Any:
-    return _values(self) == _values(other) if type(other) is type(self) else NotImplemented
 
 
 # Tuples are compared rather than fields, so that fields that are the same object are equal, even NaN.
 _EQ = """def __eq__(self, other):
     if self is other:
         return True
-    return ({own}) == ({others}) if type(other) is type(self) else NotImplemented
+    return ({fields}) == ({others}) if type(other) is type(self) else NotImplemented
 """
 
 
-def _hash(self: Any) -> int:
-    return hash((type(self), *_values(self)))
-
-
 _HASH = """def __hash__(self):
-    return hash((type(self), {own}))
+    return hash((type(self), {fields}))
 """

@@ -11,8 +11,8 @@ from _thread import allocate_lock
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar
 
+from vkdispatch.base import errors
 from vkdispatch.base.context import Context, get_context, parse_queue, wrong_context
-from vkdispatch.base.errors import ArgumentTypeError, UnsupportedError, UsageError, WaitTimeoutError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, log_error, parse_timeout
@@ -67,7 +67,7 @@ class _Moment(Unshared, Listed, Generic[_T]):
         work, but not for work that is pending when the interpreter exits.
         """
         if not callable(callback):
-            raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
+            raise errors.ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
         if self._is_settled():
             callback(self)
             return
@@ -193,7 +193,7 @@ class ReadFuture(_Moment[Array]):
             The read failed, or the work that should have written the buffer. Every call raises the error.
         """
         if not self.wait(timeout):
-            raise WaitTimeoutError(
+            raise errors.WaitTimeoutError(
                 f"timeout: the read did not finish within {timeout} seconds; call result() again later"
             )
         return self._get_result()
@@ -261,8 +261,7 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
     >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
     >>> vd.wait_event(vd.record_event())
     """
-    if not isinstance(event, _Moment):
-        raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")
+    errors.check_type("event", event, _Moment, "what vd.record_event() returns")
     context = get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if event._context is not context:
@@ -384,7 +383,7 @@ class Signal(Unshared):
             `ptr_addr` is not None: there are no native signals to adopt.
         """
         if ptr_addr is not None:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"ptr_addr: native signals cannot be adopted, got {ptr_addr!r}; leave it out"
             )
         context = get_context()
@@ -422,9 +421,9 @@ class Signal(Unshared):
 
     def _check_or_wait(self, done: bool, queue_index: int, *, block: bool) -> bool:
         if self._use is None:
-            raise UsageError("this Signal was freed; make a new one")
+            raise errors.UsageError("this Signal was freed; make a new one")
         if self._context.closed:
-            raise UsageError("the context of this Signal has ended; create a new Signal")
+            raise errors.UsageError("the context of this Signal has ended; create a new Signal")
         queue = parse_queue(queue_index, self._context, "queue_index")
         engine = self._context._native
         points = self._use(queue)
@@ -518,7 +517,7 @@ class Timing:
         try:
             self._since = native.start_timing(self._engine)
         except ValueError as error:
-            raise UnsupportedError(f"this device cannot be profiled: {error}") from None
+            raise errors.UnsupportedError(f"this device cannot be profiled: {error}") from None
 
     def finish(self) -> tuple[list[TimedCommand], list[TimedSubmit]]:
         """Wait for all work, and return the timed commands and submits."""

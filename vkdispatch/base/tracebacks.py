@@ -46,30 +46,30 @@ def render(error: BaseException, shell: Any) -> list[str]:
 def _fold_frames(error: BaseException) -> Iterator[None]:
     """Remove the frames of the package from the tracebacks of an error and its causes."""
     whole: list[tuple[BaseException, TracebackType | None]] = []
-    each: BaseException | None = error
-    while each is not None and all(each is not other for other, _ in whole):
-        whole.append((each, each.__traceback__))
-        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    current: BaseException | None = error
+    while current is not None and all(current is not other for other, _ in whole):
+        whole.append((current, current.__traceback__))
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     try:
         if not is_full_traceback():
-            for each, trace in whole:
-                each.__traceback__ = _fold_trace(trace)
+            for current, trace in whole:
+                current.__traceback__ = _fold_trace(trace)
         yield
     finally:
         # restored, as debuggers need all frames
-        for each, trace in whole:
-            each.__traceback__ = trace
+        for current, trace in whole:
+            current.__traceback__ = trace
 
 
 def _fold_trace(trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of this package. If there are no others, return it unchanged."""
     kept = []
-    each = trace
-    while each is not None:
-        if not each.tb_frame.f_code.co_filename.startswith(_OWN):
-            kept.append(each)
-        each = each.tb_next
+    step = trace
+    while step is not None:
+        if not step.tb_frame.f_code.co_filename.startswith(_OWN):
+            kept.append(step)
+        step = step.tb_next
     folded = None
-    for each in reversed(kept):
-        folded = TracebackType(folded, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for step in reversed(kept):
+        folded = TracebackType(folded, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return folded or trace

@@ -14,36 +14,25 @@ _NVIDIA = 0x10DE
 _VENDORS = {"NVIDIA": _NVIDIA, "AMD": 0x1002, "Intel": 0x8086}
 _CPU = 4
 
-# By family of distributions: how packages are installed, the loader, and Mesa's drivers.
-_COMMANDS = {
-    "debian": "sudo apt install",
-    "fedora": "sudo dnf install",
-    "arch": "sudo pacman -S",
-    "suse": "sudo zypper install",
-    "alpine": "sudo apk add",
+# By family of distributions: how packages are installed, and those with the loader and with Mesa's drivers.
+_COLUMNS = ("command", "loader", "AMD", "Intel", "CPU")
+_MESA = "mesa-vulkan-drivers"
+_PACKAGES = {
+    "debian": ("sudo apt install", "libvulkan1", _MESA, _MESA, _MESA),
+    "fedora": ("sudo dnf install", "vulkan-loader", _MESA, _MESA, _MESA),
+    "arch": ("sudo pacman -S", "vulkan-icd-loader", "vulkan-radeon", "vulkan-intel", "vulkan-swrast"),
+    "suse": ("sudo zypper install", "libvulkan1", "libvulkan_radeon", "libvulkan_intel", "libvulkan_lvp"),
+    "alpine": ("sudo apk add", "vulkan-loader", "mesa-vulkan-ati", "mesa-vulkan-intel", "mesa-vulkan-swrast"),
 }
 _ALIASES = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "opensuse": "suse", "sles": "suse"}
-_LOADERS = {
-    "debian": "libvulkan1",
-    "fedora": "vulkan-loader",
-    "arch": "vulkan-icd-loader",
-    "suse": "libvulkan1",
-    "alpine": "vulkan-loader",
-}
-_MESA = {
-    "debian": dict.fromkeys(("AMD", "Intel", "CPU"), "mesa-vulkan-drivers"),
-    "fedora": dict.fromkeys(("AMD", "Intel", "CPU"), "mesa-vulkan-drivers"),
-    "arch": {"AMD": "vulkan-radeon", "Intel": "vulkan-intel", "CPU": "vulkan-swrast"},
-    "suse": {"AMD": "libvulkan_radeon", "Intel": "libvulkan_intel", "CPU": "libvulkan_lvp"},
-    "alpine": {"AMD": "mesa-vulkan-ati", "Intel": "mesa-vulkan-intel", "CPU": "mesa-vulkan-swrast"},
-}
 
-# The first loader that reads a variable, and what older ones read.
+# The variable that all loaders read, and the first loader that reads each of the others.
+_OLD_VARIABLE = "VK_ICD_FILENAMES"
 _LOADER_VARIABLES = {
-    "VK_DRIVER_FILES": ((1, 3, 207), "VK_ICD_FILENAMES"),
-    "VK_ADD_DRIVER_FILES": ((1, 3, 207), "VK_ICD_FILENAMES"),
-    "VK_LOADER_DRIVERS_SELECT": ((1, 3, 234), "VK_ICD_FILENAMES"),
-    "VK_LOADER_DRIVERS_DISABLE": ((1, 3, 234), "VK_ICD_FILENAMES"),
+    "VK_DRIVER_FILES": (1, 3, 207),
+    "VK_ADD_DRIVER_FILES": (1, 3, 207),
+    "VK_LOADER_DRIVERS_SELECT": (1, 3, 234),
+    "VK_LOADER_DRIVERS_DISABLE": (1, 3, 234),
 }
 
 
@@ -52,14 +41,9 @@ def find_problems(facts: Facts) -> list[Problem]:
 
     Each has a `severity` ("error": something is broken; or "warning"), `what`, and `advice`, a list of steps.
     """
-    found = [
-        *_check_software(facts),
-        *_check_environment(facts),
-        *_check_loader(facts),
-        *_check_devices(facts),
-        *_check_cache(facts),
-    ]
-    return sorted(found, key=lambda problem: problem["severity"])
+    checks = (_check_software, _check_environment, _check_loader, _check_devices, _check_cache)
+    problems = (problem for check in checks for problem in check(facts))
+    return sorted(problems, key=lambda problem: problem["severity"])
 
 
 def _error(what: str, *advice: str) -> Problem:
@@ -67,7 +51,7 @@ def _error(what: str, *advice: str) -> Problem:
 
 
 def _warning(what: str, *advice: str) -> Problem:
-    return {"severity": "warning", "what": what, "advice": list(advice)}
+    return {**_error(what, *advice), "severity": "warning"}
 
 
 # -- software
@@ -76,9 +60,9 @@ def _warning(what: str, *advice: str) -> Problem:
 def _check_software(facts: Facts) -> Iterator[Problem]:
     software, engine = facts["software"], facts["engine"]
     owners = software["distributions"]
-    others = [each for each in owners if not is_ours(each["name"])]
-    named = "; ".join(f"{each['name']} {each['version']} in {each['folder']}" for each in owners)
-    repair = write_repair([each["name"] for each in owners])
+    others = [owner for owner in owners if not is_ours(owner["name"])]
+    named = "; ".join(f"{owner['name']} {owner['version']} in {owner['folder']}" for owner in owners)
+    repair = write_repair([owner["name"] for owner in owners])
     if len(owners) > 1:
         yield _warning(
             f"{len(owners)} installed distributions bring a package called vkdispatch: {named}. Files of one "
@@ -148,28 +132,22 @@ def _check_loader(facts: Facts) -> Iterator[Problem]:
         yield _error(
             f"The process that asked the Vulkan loader for devices {vulkan['ended']}, while "
             f"{vulkan['doing']}. Every program that uses Vulkan will do the same.",
-            *(_disable_driver(manifest) for manifest in guilty),
-            *([] if guilty else _find_layers(vulkan)),
+            *(map(_disable_driver, guilty) if guilty else [_suspect_layers(vulkan)]),
         )
     elif not vulkan["devices"]:
-        yield _error(
-            f"The Vulkan loader finds no device{_in_brackets(vulkan['error'])}.", *_explain_absence(facts)
-        )
+        reason = f" ({vulkan['error']})" if vulkan["error"] else ""
+        yield _error(f"The Vulkan loader finds no device{reason}.", *_explain_absence(facts))
 
 
 def _check_loader_variables(variables: Facts, version: str) -> Iterator[Problem]:
     """Yield a warning for each variable that a loader of this version does not know."""
     has = tuple(int(part) for part in version.split("."))
-    for name, (since, instead) in _LOADER_VARIABLES.items():
-        if variables.get(name) and has < since and not variables.get(instead):
+    for name, since in _LOADER_VARIABLES.items():
+        if variables.get(name) and has < since and not variables.get(_OLD_VARIABLE):
             yield _warning(
                 f"{name} is set, but the Vulkan loader {version} does not read it.",
-                f"Set {instead}, or install loader {'.'.join(map(str, since))} or newer.",
+                f"Set {_OLD_VARIABLE}, or install loader {'.'.join(map(str, since))} or newer.",
             )
-
-
-def _in_brackets(text: str | None) -> str:
-    return f" ({text})" if text else ""
 
 
 def _check_driver(driver: Facts, others_work: bool) -> Iterator[Problem]:
@@ -193,16 +171,18 @@ def _disable_driver(manifest: str) -> str:
     return f"To do without the driver: VK_LOADER_DRIVERS_DISABLE={name} (loaders from 1.3.234 on)"
 
 
-def _find_layers(vulkan: Facts) -> list[str]:
+def _suspect_layers(vulkan: Facts) -> str:
     layers = ", ".join(vulkan["loader"]["layers"])
-    return [f"A layer may be the cause: try VK_LOADER_LAYERS_DISABLE='*' (installed: {layers or 'none'})."]
+    return f"A layer may be the cause: try VK_LOADER_LAYERS_DISABLE='*' (installed: {layers or 'none'})."
 
 
-def _family(system: Facts) -> str | None:
+def _find_command(system: Facts, package: str) -> str | None:
+    """Return the command that installs the package of a column, or None for an unknown distribution."""
     for name in system["family"]:
-        known: str = _ALIASES.get(name, name.partition("-")[0])
-        if known in _COMMANDS:
-            return known
+        family = _ALIASES.get(name, name.partition("-")[0])
+        if family in _PACKAGES:
+            columns = dict(zip(_COLUMNS, _PACKAGES[family], strict=True))
+            return f"{columns['command']} {columns[package]}"
     return None
 
 
@@ -211,20 +191,14 @@ def _install_loader(system: Facts) -> list[str]:
         return ["Install the GPU vendor's driver: it brings the loader, vulkan-1.dll."]
     if system["platform"] == "darwin":
         return ["brew install vulkan-loader molten-vk, or install the Vulkan SDK of LunarG."]
-    family = _family(system)
-    if family is not None:
-        return [f"{_COMMANDS[family]} {_LOADERS[family]}", *_install_cpu_driver(system)]
-    return [
-        "Install the Vulkan loader: libvulkan1 (Debian), vulkan-loader (Fedora), vulkan-icd-loader (Arch)",
-        *_install_cpu_driver(system),
-    ]
+    command = _find_command(system, "loader") or (
+        "Install the Vulkan loader: libvulkan1 (Debian), vulkan-loader (Fedora), vulkan-icd-loader (Arch)"
+    )
+    return [command, *_install_cpu_driver(system)]
 
 
 def _install_mesa(system: Facts, vendor: str) -> str:
-    family = _family(system)
-    if family is not None:
-        return f"{_COMMANDS[family]} {_MESA[family][vendor]}"
-    return (
+    return _find_command(system, vendor) or (
         "install Mesa's Vulkan drivers: mesa-vulkan-drivers (Debian, Ubuntu, Fedora), "
         "vulkan-radeon, vulkan-intel or vulkan-swrast (Arch)"
     )
@@ -244,14 +218,8 @@ def _explain_absence(facts: Facts) -> Iterator[str]:
         yield f"Tried alone, these drivers have devices: {names}. Repair or remove the others."
         return
     variables = facts["environment"]["set"]
-    named = [
-        name
-        for name in (
-            *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"),
-            *("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"),
-        )
-        if variables.get(name)
-    ]
+    first, *others = _LOADER_VARIABLES
+    named = [name for name in (first, _OLD_VARIABLE, *others) if variables.get(name)]
     if named:
         yield f"Unset {' and '.join(named)}, to load all drivers that are installed."
     yield from _explain_gpus(facts)

@@ -11,7 +11,7 @@ from vkdispatch.base import dtype as types
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.context import Context, queue_wait_idle
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, i32, i64, u32
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.measurement.devices import measure_copy_bandwidth
 
@@ -23,6 +23,7 @@ _BYTES = 64 << 20  # of the copies from and to the host
 _MIN_BYTES = 1 << 20
 _COPIES = 4
 _TOLERANCE = 1e-4  # of float32 results that are sums of many products
+_DOUBLE_TOLERANCE = 1e-12  # what float32 would compute is wrong
 
 Pair = tuple[Any, Any]
 """What the device computed, and what is right."""
@@ -51,13 +52,13 @@ def time_kernel() -> dict[str, float]:
 
 def names_of(info: DeviceInfo) -> list[str]:
     """Return the names of the checks that a device can run."""
-    return [name for name, (_, can_run) in _CHECKS.items() if can_run(info)]
+    return [name for name in _CHECKS if name != "float64" or info.float_64_support]
 
 
 def find_fault(name: str) -> str | None:
     """Run a check. Return what is wrong with its results, or the error that it raised, or None."""
     try:
-        got, right = _CHECKS[name][0]()
+        got, right = _CHECKS[name]()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return compare(np.asarray(got), np.asarray(right))
@@ -69,7 +70,8 @@ def compare(got: "np.ndarray[Any, Any]", right: "np.ndarray[Any, Any]") -> str |
         return f"the result has shape {got.shape}, expected {right.shape}"
     if got.dtype.kind in "fc":
         # a NaN is no right result of any check
-        wrong = ~(np.abs(got - right) <= _TOLERANCE * max(1.0, float(np.abs(right).max())))
+        tolerance = _DOUBLE_TOLERANCE if got.dtype == np.float64 else _TOLERANCE
+        wrong = ~(np.abs(got - right) <= tolerance * max(1.0, float(np.abs(right).max())))
     else:
         wrong = got != right
     if not wrong.any():
@@ -86,14 +88,14 @@ def measure_bandwidth(context: Context) -> dict[str, float | None]:
 
     None if there is no memory for the measurement.
     """
-    found: dict[str, float | None] = {"copy": measure_copy_bandwidth(context, 0)}
+    rates: dict[str, float | None] = {"copy": measure_copy_bandwidth(context, 0)}
     size = _BYTES
     while size >= _MIN_BYTES:
         try:
-            return found | _measure_host_copies(size)
+            return rates | _measure_host_copies(size)
         except MemoryError:
             size //= 2
-    return found | {"upload": None, "download": None}
+    return rates | {"upload": None, "download": None}
 
 
 def _measure_host_copies(size: int) -> dict[str, float | None]:
@@ -111,7 +113,7 @@ def _measure_host_copies(size: int) -> dict[str, float | None]:
             times["download"].append(time.perf_counter() - middle)
     finally:
         buffer.destroy()
-    return {name: size / min(each) for name, each in times.items()}
+    return {name: size / min(seconds) for name, seconds in times.items()}
 
 
 # -- the checks
@@ -129,16 +131,22 @@ def _check_floats() -> Pair:
     return result.read(0), np.float32(2.5) * x + np.sqrt(y)
 
 
-def _check_integers() -> Pair:
-    @shader("x.size", check=False)
-    def check_integers(x: Buff[u32]) -> None:
-        i = vc.global_invocation_id().x
-        x[i] = (x[i] * 1664525 + 1013904223) ^ (x[i] >> 7)
+def _check_elements(kind: types.DType, x: "np.ndarray[Any, Any]", rule: Callable[[Any], Any]) -> Pair:
+    """Check a function of each element, which NumPy computes as well."""
 
-    x = np.arange(_COUNT, dtype=np.uint32) * np.uint32(429_493)
+    @shader("x.size", arg_type_annotations=[vc.Buffer[kind]], arg_names=["x"], check=False)  # type: ignore[valid-type]
+    def check_elements(x: Any) -> None:
+        i = vc.global_invocation_id().x
+        x[i] = rule(x[i])
+
     result = asbuffer(x)
-    check_integers(result)
-    return result.read(0), (x * np.uint32(1664525) + np.uint32(1013904223)) ^ (x >> np.uint32(7))
+    check_elements(result)
+    return result.read(0), rule(x)
+
+
+def _check_integers() -> Pair:
+    x = np.arange(_COUNT, dtype=np.uint32) * np.uint32(429_493)
+    return _check_elements(types.uint32, x, lambda x: (x * 1664525 + 1013904223) ^ (x >> 7))
 
 
 def _check_loops() -> Pair:
@@ -229,41 +237,16 @@ def _check_float_atomics() -> Pair:
 
 
 def _check_doubles() -> Pair:
-    @shader("x.size", check=False)
-    def check_doubles(x: Buff[f64]) -> None:
-        i = vc.global_invocation_id().x
-        x[i] = x[i] * x[i] + 1e-9
-
-    x = np.linspace(0, 1, _COUNT)
-    result = asbuffer(x)
-    check_doubles(result)
-    # as integers: what float32 would compute is wrong
-    scale = 1e12
-    return np.rint(result.read(0) * scale).astype(np.int64), np.rint((x * x + 1e-9) * scale).astype(np.int64)
+    return _check_elements(types.float64, np.linspace(0, 1, _COUNT), lambda x: x * x + 1e-9)
 
 
 def _check_long_integers() -> Pair:
-    @shader("x.size", check=False)
-    def check_long_integers(x: Buff[i64]) -> None:
-        i = vc.global_invocation_id().x
-        x[i] = x[i] * 3 - (x[i] >> 5)
-
     x = np.arange(_COUNT, dtype=np.int64) * 12_345_678_901
-    result = asbuffer(x)
-    check_long_integers(result)
-    return result.read(0), x * 3 - (x >> 5)
+    return _check_elements(types.int64, x, lambda x: x * 3 - (x >> 5))
 
 
 def _check_halves() -> Pair:
-    @shader("x.size", check=False)
-    def check_halves(x: Buff[f16]) -> None:
-        i = vc.global_invocation_id().x
-        x[i] = x[i] * 2
-
-    x = np.arange(1000, dtype=np.float16)
-    result = asbuffer(x)
-    check_halves(result)
-    return result.read(0).astype(np.int32), (x * 2).astype(np.int32)
+    return _check_elements(types.float16, np.arange(1000, dtype=np.float16), lambda x: x * 2)
 
 
 def _check_sums() -> Pair:
@@ -296,23 +279,18 @@ def _check_transforms() -> Pair:
     return result.read(0), np.fft.fft(x)
 
 
-def _always(_: DeviceInfo) -> bool:
-    return True
-
-
-# by name: the check, and whether a device can run it
-_CHECKS: dict[str, tuple[Callable[[], Pair], Callable[[DeviceInfo], object]]] = {
-    "float32": (_check_floats, _always),
-    "integers": (_check_integers, _always),
-    "loops": (_check_loops, _always),
-    "shared memory": (_check_shared_memory, _always),
-    "atomics": (_check_atomics, _always),
-    "atomics of floats": (_check_float_atomics, _always),
-    "int64": (_check_long_integers, _always),
-    "float16": (_check_halves, _always),
-    "float64": (_check_doubles, lambda info: info.float_64_support),
-    "sum": (_check_sums, _always),
-    "sort": (_check_sorts, _always),
-    "matmul": (_check_products, _always),
-    "fft": (_check_transforms, _always),
+_CHECKS: dict[str, Callable[[], Pair]] = {
+    "float32": _check_floats,
+    "integers": _check_integers,
+    "loops": _check_loops,
+    "shared memory": _check_shared_memory,
+    "atomics": _check_atomics,
+    "atomics of floats": _check_float_atomics,
+    "int64": _check_long_integers,
+    "float16": _check_halves,
+    "float64": _check_doubles,
+    "sum": _check_sums,
+    "sort": _check_sorts,
+    "matmul": _check_products,
+    "fft": _check_transforms,
 }

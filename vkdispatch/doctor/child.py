@@ -113,8 +113,8 @@ def _describe_cache() -> dict[str, Any]:
     disk_cache.store("measured", "doctor", token)
     return {
         "folder": str(folder),
-        "entries": sum(each.count for each in usage.values()),
-        "bytes": sum(each.size for each in usage.values()),
+        "entries": sum(kind.count for kind in usage.values()),
+        "bytes": sum(kind.size for kind in usage.values()),
         "writable": disk_cache.load("measured", "doctor") == token,
     }
 

@@ -41,9 +41,9 @@ def run_child(task: str, argument: str = "", *, seconds: float, **environment: s
         return {"ended": "this program has no Python interpreter to start", "doing": task, "said": []}
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     command = [sys.executable, "-c", _START, path, task, argument]
-    with tempfile.TemporaryFile() as found, tempfile.TemporaryFile() as log:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as log:
         with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=found, stderr=log, env={**os.environ, **environment}
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=log, env={**os.environ, **environment}
         ) as process:
             try:
                 status: int | None = process.wait(seconds)
@@ -51,10 +51,10 @@ def run_child(task: str, argument: str = "", *, seconds: float, **environment: s
                 status = None
             finally:
                 process.kill()
-        found.seek(0)
+        output.seek(0)
         log.seek(0)
         facts: Facts = {"ended": None, "doing": task}
-        for line in found.read().decode("utf-8", "replace").splitlines():
+        for line in output.read().decode("utf-8", "replace").splitlines():
             try:
                 facts.update(json.loads(line))
             except ValueError:  # the last line of a process that was ended
@@ -134,13 +134,13 @@ def _find_version(name: str) -> str | None:
 def _find_copies(folder: str) -> list[str]:
     """Return the other folders called vkdispatch that Python would import if the first one were not there."""
     paths = (os.path.join(entry or os.getcwd(), "vkdispatch") for entry in sys.path)
-    found = {os.path.realpath(path) for path in paths if os.path.isfile(os.path.join(path, "__init__.py"))}
-    return sorted(found - {os.path.realpath(folder)})
+    folders = {os.path.realpath(path) for path in paths if os.path.isfile(os.path.join(path, "__init__.py"))}
+    return sorted(folders - {os.path.realpath(folder)})
 
 
 def describe_system() -> Facts:
     """Return the operating system, the kind of container, memory and processors."""
-    found: Facts = {
+    facts: Facts = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "platform": sys.platform,
         "distribution": None,
@@ -152,10 +152,10 @@ def describe_system() -> Facts:
     try:
         release = platform.freedesktop_os_release()
     except (OSError, AttributeError):
-        return found
-    found["distribution"] = release.get("PRETTY_NAME") or release.get("NAME")
-    found["family"] = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
-    return found
+        return facts
+    facts["distribution"] = release.get("PRETTY_NAME") or release.get("NAME")
+    facts["family"] = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    return facts
 
 
 def _find_container() -> str | None:
@@ -227,11 +227,11 @@ def find_manifests() -> list[str]:
     added = os.environ.get("VK_ADD_DRIVER_FILES", "")
     # nothing is added to the chosen ones
     places = chosen.split(os.pathsep) if chosen else [*added.split(os.pathsep), *_standard_folders()]
-    found: list[str] = []
+    manifests: list[str] = []
     for place in filter(None, places):
         folder = glob.escape(place)
-        found += sorted(glob.glob(f"{folder}/*.json")) if os.path.isdir(place) else [place]
-    return list(dict.fromkeys(found))
+        manifests += sorted(glob.glob(f"{folder}/*.json")) if os.path.isdir(place) else [place]
+    return list(dict.fromkeys(manifests))
 
 
 def _standard_folders() -> list[str]:

@@ -158,15 +158,11 @@ def _try_driver(manifest: str, seconds: float) -> Facts:
         **dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), manifest),
         **dict.fromkeys(("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"), ""),
     }
-    found = run_child("loader", manifest, seconds=seconds, **chosen)
+    facts = run_child("loader", manifest, seconds=seconds, **chosen)
     return {
         "manifest": manifest,
-        "fault": found.get("fault"),
-        "devices": [device["name"] for device in found.get("devices", [])],
-        "error": found.get("error"),
-        "ended": found["ended"],
-        "doing": found["doing"],
-        "said": found["said"],
+        "devices": [device["name"] for device in facts.get("devices", [])],
+        **{key: facts.get(key) for key in ("fault", "error", "ended", "doing", "said")},
     }
 
 
@@ -204,17 +200,8 @@ def _describe_device(index: int, device: Facts, others: list[Facts]) -> Facts:
 
 # Names of accounts that tell nothing of a person, and words that paths contain anyway.
 _NOBODY = {
-    "root",
-    "user",
-    "ubuntu",
-    "debian",
-    "admin",
-    "runner",
-    "vkdispatch",
-    "vulkan",
-    "python",
-    "lib",
-    "usr",
+    *("root", "user", "ubuntu", "debian", "admin", "runner"),
+    *("vkdispatch", "vulkan", "python", "lib", "usr"),
 }
 
 
@@ -238,8 +225,8 @@ def _remove_names(value: Any) -> Any:
         if isinstance(part, str):
             return pattern.sub("~", part)
         if isinstance(part, dict):
-            return {key: clean(each) for key, each in part.items()}
-        return [clean(each) for each in part] if isinstance(part, list) else part
+            return {key: clean(item) for key, item in part.items()}
+        return [clean(item) for item in part] if isinstance(part, list) else part
 
     return clean(value)
 
@@ -318,7 +305,8 @@ def _format_devices(facts: Facts) -> Iterator[str]:
         kind = _KINDS.get(device["device_type"], "unknown")
         yield _wrap("type: ", f"{kind}, Vulkan {device['vulkan']}, driver {device['driver'] or 'unknown'}")
         yield _wrap("memory: ", _format_heaps(device["heaps"]))
-        twin = next((each for each in shown if _is_like(each, device)), None)
+        compared = ("limits", "has", "lacks", "queues")
+        twin = next((other for other in shown if all(other[key] == device[key] for key in compared)), None)
         if twin is not None:
             yield f"  limits and features: as device {twin['index']}"
         else:
@@ -329,10 +317,6 @@ def _format_devices(facts: Facts) -> Iterator[str]:
                 lacks = (f"{name} ({without})" for name, without in device["lacks"].items())
                 yield _wrap("lacks: ", ", ".join(lacks))
         yield from _format_trial(device)
-
-
-def _is_like(device: Facts, other: Facts) -> bool:
-    return all(device[key] == other[key] for key in ("limits", "has", "lacks", "queues"))
 
 
 def _format_heaps(heaps: list[Facts]) -> str:
@@ -371,7 +355,10 @@ def _format_trial(device: Facts) -> Iterator[str]:
             f"{timing['later_call'] * 1e6:.1f} us a call"
         )
     if bandwidth:
-        rates = (f"{name} {_format_rate(rate)}" for name, rate in bandwidth.items())
+        rates = (
+            f"{name} not measured (no memory)" if rate is None else f"{name} {rate / 1e9:.1f} GB/s"
+            for name, rate in bandwidth.items()
+        )
         yield _wrap("bandwidth: ", ", ".join(rates))
     if "checks" in trial:
         wrong = ", ".join(trial["failures"])
@@ -424,7 +411,3 @@ def _format_size(size: int) -> str:
                 f"{number:.0f} {unit}" if number >= 100 or number == int(number) else f"{number:.1f} {unit}"
             )
     return f"{size} bytes"
-
-
-def _format_rate(rate: float | None) -> str:
-    return "not measured (no memory)" if rate is None else f"{rate / 1e9:.1f} GB/s"

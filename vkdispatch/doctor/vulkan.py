@@ -31,98 +31,43 @@ _PROPERTIES, _DRIVER_PROPERTIES = 1000059001, 1000196000
 _MEMORY_PROPERTIES, _MEMORY_BUDGET = 1000059006, 1000237000
 
 
-class _Layer(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char * 256),
-        ("api_version", ctypes.c_uint32),
-        ("version", ctypes.c_uint32),
-        ("description", ctypes.c_char * 256),
-    )
+_WORD, _POINTER, _TEXT, _NAME = ctypes.c_uint32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char * 256
 
 
-class _Extension(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char * 256), ("version", ctypes.c_uint32))
+def _structure(**members: Any) -> Any:
+    """Return a structure of C, with the types of its members by name."""
+    return type("_Structure", (ctypes.Structure,), {"_fields_": tuple(members.items())})
 
 
-class _Application(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("name", ctypes.c_char_p),
-        ("version", ctypes.c_uint32),
-        ("engine", ctypes.c_char_p),
-        ("engine_version", ctypes.c_uint32),
-        ("api_version", ctypes.c_uint32),
-    )
-
-
-class _InstanceInfo(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("flags", ctypes.c_uint32),
-        ("application", ctypes.POINTER(_Application)),
-        ("layer_count", ctypes.c_uint32),
-        ("layers", ctypes.c_void_p),
-        ("extension_count", ctypes.c_uint32),
-        ("extensions", ctypes.POINTER(ctypes.c_char_p)),
-    )
-
-
-class _Driver(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("id", ctypes.c_uint32),
-        ("name", ctypes.c_char * 256),
-        ("info", ctypes.c_char * 256),
-        ("conformance", ctypes.c_uint8 * 4),
-    )
-
-
-class _Device(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("properties", ctypes.c_uint64 * 256),  # VkPhysicalDeviceProperties has 824 bytes
-    )
-
-
-class _Properties(ctypes.Structure):
-    """The beginning of VkPhysicalDeviceProperties."""
-
-    _fields_ = (
-        ("api_version", ctypes.c_uint32),
-        ("driver_version", ctypes.c_uint32),
-        ("vendor", ctypes.c_uint32),
-        ("device", ctypes.c_uint32),
-        ("kind", ctypes.c_uint32),
-        ("name", ctypes.c_char * 256),
-    )
-
-
-class _Heap(ctypes.Structure):
-    _fields_ = (("size", ctypes.c_uint64), ("flags", ctypes.c_uint32))
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("type_count", ctypes.c_uint32),
-        ("types", ctypes.c_uint32 * 64),
-        ("heap_count", ctypes.c_uint32),
-        ("heaps", _Heap * _MAX_HEAPS),
-    )
-
-
-class _Budget(ctypes.Structure):
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("next", ctypes.c_void_p),
-        ("budget", ctypes.c_uint64 * _MAX_HEAPS),
-        ("usage", ctypes.c_uint64 * _MAX_HEAPS),
-    )
+_Layer = _structure(name=_NAME, api_version=_WORD, version=_WORD, description=_NAME)
+_Extension = _structure(name=_NAME, version=_WORD)
+_Application = _structure(
+    type=_WORD, next=_POINTER, name=_TEXT, version=_WORD, engine=_TEXT, engine_version=_WORD, api=_WORD
+)
+_InstanceInfo = _structure(
+    type=_WORD,
+    next=_POINTER,
+    flags=_WORD,
+    application=ctypes.POINTER(_Application),
+    layer_count=_WORD,
+    layers=_POINTER,
+    extension_count=_WORD,
+    extensions=ctypes.POINTER(_TEXT),
+)
+_Driver = _structure(
+    type=_WORD, next=_POINTER, id=_WORD, name=_NAME, info=_NAME, conformance=ctypes.c_uint8 * 4
+)
+# VkPhysicalDeviceProperties has 824 bytes, which begin with the members below.
+_Device = _structure(type=_WORD, next=_POINTER, properties=ctypes.c_uint64 * 256)
+_Properties = _structure(
+    api_version=_WORD, driver_version=_WORD, vendor=_WORD, device=_WORD, kind=_WORD, name=_NAME
+)
+_Heap = _structure(size=ctypes.c_uint64, flags=_WORD)
+_Memory = _structure(
+    type=_WORD, next=_POINTER, type_count=_WORD, types=_WORD * 64, heap_count=_WORD, heaps=_Heap * _MAX_HEAPS
+)
+_Heaps = ctypes.c_uint64 * _MAX_HEAPS
+_Budget = _structure(type=_WORD, next=_POINTER, budget=_Heaps, usage=_Heaps)
 
 
 class LoaderError(Exception):
@@ -177,7 +122,7 @@ def list_devices(library: ctypes.CDLL) -> list[dict[str, Any]]:
         devices = _list(library.vkEnumeratePhysicalDevices, ctypes.c_void_p, instance)
         describe = _function(library, instance, "vkGetPhysicalDeviceProperties2")
         measure = _function(library, instance, "vkGetPhysicalDeviceMemoryProperties2")
-        return [_describe(ctypes.c_void_p(each), describe, measure) for each in devices]
+        return [_describe(ctypes.c_void_p(device), describe, measure) for device in devices]
     finally:
         destroy = library.vkDestroyInstance
         destroy.restype = None
@@ -190,10 +135,10 @@ def format_version(version: int) -> str:
 
 
 def _make_instance(library: ctypes.CDLL) -> ctypes.c_void_p:
-    application = _Application(api_version=_API_VERSION)
+    application = _Application(api=_API_VERSION)
     info = _InstanceInfo(type=_INSTANCE_INFO, application=ctypes.pointer(application))
     extensions = _list(library.vkEnumerateInstanceExtensionProperties, _Extension, None)
-    if any(each.name == _PORTABILITY for each in extensions):  # without it macOS shows no device
+    if any(extension.name == _PORTABILITY for extension in extensions):  # without it macOS shows no device
         info.flags, info.extension_count = 1, 1
         info.extensions = (ctypes.c_char_p * 1)(_PORTABILITY)
     instance = ctypes.c_void_p()
@@ -203,9 +148,9 @@ def _make_instance(library: ctypes.CDLL) -> ctypes.c_void_p:
 
 def _describe(device: ctypes.c_void_p, describe: Any, measure: Any) -> dict[str, Any]:
     driver = _Driver(type=_DRIVER_PROPERTIES)
-    found = _Device(type=_PROPERTIES, next=ctypes.addressof(driver))
-    describe(device, ctypes.byref(found))
-    properties = _Properties.from_buffer(found, _Device.properties.offset)
+    answer = _Device(type=_PROPERTIES, next=ctypes.addressof(driver))
+    describe(device, ctypes.byref(answer))
+    properties = _Properties.from_buffer(answer, _Device.properties.offset)
     budget = _Budget(type=_MEMORY_BUDGET)
     memory = _Memory(type=_MEMORY_PROPERTIES, next=ctypes.addressof(budget))
     measure(device, ctypes.byref(memory))

@@ -109,6 +109,8 @@ class BufferBuilder:
             self.instance_count, -1
         )
 
+    __setitem__ = set_item
+
     def _flatten_arrays(self, entry: BufferedStructEntry, value: Any) -> Any:
         """Flatten the values of an array: one array for every row, or one array per row."""
         shape = (entry.count, *entry.dtype.true_numpy_shape)
@@ -118,9 +120,6 @@ class BufferBuilder:
         if given == (self.instance_count, *shape):
             return np.reshape(value, (-1, *shape[1:]))
         return value
-
-    def __setitem__(self, key: tuple[str, str], value: object) -> None:
-        self.set_item(key, value)
 
     def tobytes(self) -> bytes:
         """Return all rows as bytes. Raises RuntimeError before `prepare`."""

@@ -7,33 +7,19 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
+from vkdispatch.base import errors
 from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, Handle, get_context
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    OutOfDeviceMemoryError,
-    UsageError,
-    VkDispatchError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process import internal
+from vkdispatch.execution_pipeline import recordable
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions
-from vkdispatch.execution_pipeline.recordable import (
-    ArgumentBytes,
-    BoundPlan,
-    BoundVariable,
-    BufferBindInfo,
-    Described,
-    ImageBindInfo,
-    Recordable,
-    pack_members,
-)
+from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
@@ -85,7 +71,7 @@ class CommandGraph(CommandList):
         self.submit_on_record = submit_on_record
         # Held by all calls that change or replay the recording.
         self._lock = RLock()
-        self._arguments = ArgumentBytes()
+        self._arguments = recordable.ArgumentBytes()
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
         self._diagnostics: Diagnostics | None = None
@@ -99,7 +85,7 @@ class CommandGraph(CommandList):
 
     def _append_dispatch(
         self,
-        kernel: Recordable,
+        kernel: recordable.Recordable,
         arguments: Any,
         limit: Any,
         limit_is_groups: bool,
@@ -200,14 +186,14 @@ class CommandGraph(CommandList):
             if self._native.length > length:
                 self.truncate(length)
             self._native.forget_objects(objects)
-        except VkDispatchError:
+        except errors.VkDispatchError:
             return  # the context was closed meanwhile, and the graph ends with it
 
     @internal
     def record_shader(  # noqa: PLR0913 - the signature of 0.1.0
         self,
         plan: ComputePlan,
-        shader_description: Described,
+        shader_description: recordable.Described,
         exec_limits: Sequence[int],
         blocks: Sequence[int],
         bound_buffers: Sequence[BufferBindInfo],
@@ -249,7 +235,7 @@ class CommandGraph(CommandList):
         layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = pack_members(shader_description.name, layout, exec_limits, values)
+        block, variables = recordable.pack_members(shader_description.name, layout, exec_limits, values)
         uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
@@ -261,10 +247,10 @@ class CommandGraph(CommandList):
         groups = self._parse_blocks(blocks)
         for variable, _ in variables:
             if variable.graph is not self:
-                raise ArgumentValueError(
+                raise errors.ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
-        bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
+        bound = recordable.BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
         slots: dict[str, list[tuple[int, DType]]] = {}
         for variable, slot in variables:
             slots.setdefault(variable.name, []).append((slot.offset, slot.kind))
@@ -381,7 +367,7 @@ class CommandGraph(CommandList):
         variables = "".join(f", variable {name!r}" for name in self._arguments.variables)
         return self._describe(f"{count} command{'s' * (count != 1)}{variables}")
 
-    def bind_var(self, name: str) -> BoundVariable:
+    def bind_var(self, name: str) -> recordable.BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
 
         The same name can be bound several times. `submit` needs a value for each name that a recorded kernel
@@ -393,10 +379,10 @@ class CommandGraph(CommandList):
             `name` is not a string.
         """
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"name: expected text, got {name!r}")
+            raise errors.ArgumentTypeError(f"name: expected text, got {name!r}")
         with self._lock:
             self._arguments.variables.setdefault(name, [])
-        return BoundVariable(self, name)
+        return recordable.BoundVariable(self, name)
 
     def set_var(self, name: str, value: object) -> None:
         """Set the value of a bound variable for the following submits.
@@ -497,7 +483,7 @@ class CommandGraph(CommandList):
         """Submit, and clear the recording if it is to be: it does not run again if a wait is interrupted."""
         try:
             self._submit_rows(rows, instances, queue_index)
-        except OutOfDeviceMemoryError:
+        except errors.OutOfDeviceMemoryError:
             # a cached buffer whose upload failed
             if not sum(map(renew_contents, self.parents.values())):
                 raise
@@ -559,7 +545,7 @@ class CommandGraph(CommandList):
         """Clear the recording, the bound variables and their values. Submitted work continues."""
         with self._lock:
             super().reset()
-            self._arguments = ArgumentBytes()
+            self._arguments = recordable.ArgumentBytes()
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
             self._recorded = Recording()
@@ -568,11 +554,13 @@ class CommandGraph(CommandList):
 def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
     """Return the handles of buffers. Raises TypeError for other objects, RuntimeError for destroyed ones."""
     if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
-        raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
+        raise errors.ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
     handles = set()
     for position, buffer in enumerate(temporaries):
         if not isinstance(buffer, Buffer):
-            raise ArgumentTypeError(f"temporaries: entry {position}: expected a vd.Buffer, got {buffer!r}")
+            raise errors.ArgumentTypeError(
+                f"temporaries: entry {position}: expected a vd.Buffer, got {buffer!r}"
+            )
         buffer.require_alive()
         handles.add(buffer._memory_handle)
     return frozenset(handles)
@@ -641,9 +629,9 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
     4.0
     """
     if graph is not None and not isinstance(graph, CommandGraph):
-        raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
+        raise errors.ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
     if graph is not None and current.chosen is not None:
-        raise UsageError("a global graph is set already; call set_global_graph(None) first")
+        raise errors.UsageError("a global graph is set already; call set_global_graph(None) first")
     current.chosen = graph
 
 

@@ -127,6 +127,7 @@ class Diagnostics:
         texts: list[str] = []
         error: errors.CheckError | None = None
         used = False
+        ring_bytes = 4 * (self.buffer.size - words.HEAD_WORDS)
         for queue in range(queues):
             head = self._read(queue, 0, words.HEAD_WORDS)
             if head[words.MESSAGES]:
@@ -134,7 +135,7 @@ class Diagnostics:
                 ring_words = min(int(head[words.CURSOR]), self.buffer.size) - words.HEAD_WORDS
                 ring = self._read(queue, words.HEAD_WORDS, ring_words)
                 label = f"queue {queue}: " if queues > 1 else ""
-                texts.append(_format_ring(ring, int(head[words.MESSAGES]), probes, label, self._ring_bytes))
+                texts.append(_format_ring(ring, int(head[words.MESSAGES]), probes, label, ring_bytes))
             if head[words.VIOLATIONS]:
                 used = True
                 error = error or _make_error(head, probes)
@@ -142,10 +143,6 @@ class Diagnostics:
             self._write_head()
         self._empty = True
         return Findings("".join(texts), error)
-
-    @property
-    def _ring_bytes(self) -> int:
-        return 4 * (self.buffer.size - words.HEAD_WORDS)
 
     def _read(self, queue: int, start: int, count: int, *, tells: bool = False) -> _Words:
         out = np.empty(count, np.uint32)
@@ -218,44 +215,34 @@ def _make_error(head: _Words, probes: Sequence[Probe]) -> errors.CheckError:
     x, y, z = (int(word) for word in head[words.INVOCATION : words.INVOCATION + 3])
     total = int(head[words.VIOLATIONS])
     low, high, length = (int(word) for word in head[words.INDEX : words.LENGTH + 1])
-    where = f"in invocation ({x}, {y}, {z})"
-    others = f"; {total} violations in all" if total > 1 else ""
+    where = f"in invocation ({x}, {y}, {z})" + (f"; {total} violations in all" if total > 1 else "")
+    kind: type[errors.CheckError] = errors.BoundsError
     if isinstance(site, words.BoundsSite):
         length |= int(head[words.LENGTH + 1]) << 32
         index = _format_index(site, low, high)
-        of = _describe_extent(site, length, probe.shapes)
-        message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
-        return located(errors.BoundsError, message, site.loc)
-    if isinstance(site, words.AxesSite):
+        what = f"index {index} is out of bounds for {_describe_extent(site, length, probe.shapes)}"
+    elif isinstance(site, words.AxesSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.axes]
         indices, sizes = numbers.tolist()
         shape = tuple(sizes) if site.resource is None else probe.shapes.get(site.resource, tuple(sizes))
         # As on the device, a negative number counts as a large one.
         axis = next(n for n, (i, size) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < size)
-        of = f"axis {axis} of {site.what} of shape {shape}"
-        message = f"{probe.who}: index {tuple(indices)} is out of bounds for {of}, {where}{others}"
-        return located(errors.BoundsError, message, site.loc)
-    if isinstance(site, words.TexelSite):
+        what = f"index {tuple(indices)} is out of bounds for axis {axis} of {site.what} of shape {shape}"
+    elif isinstance(site, words.TexelSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]
         texel, size = (", ".join(map(str, row)) for row in numbers.tolist())
-        message = (
-            f"{probe.who}: texel ({texel}) is out of bounds for {site.what} of ({size}), {where}{others}"
-        )
-        return located(errors.BoundsError, message, site.loc)
-    if isinstance(site, words.NanSite):
-        what = f"{site.what} at index {low | high << 32}" if site.indexed else site.what
-        return located(errors.NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
-    if isinstance(site, words.AssertSite):
-        said = f": {site.message}" if site.message else ""
-        return located(
-            errors.KernelAssertionError, f"{probe.who}: assertion failed{said}, {where}{others}", site.loc
-        )
-    assert isinstance(site, words.LoopSite)
-    message = (
-        f"{probe.who}: a while loop was ended after {int(head[words.INDEX])} rounds, {where}{others}; "
-        'check="loops=<rounds>" allows more'
-    )
-    return located(errors.LoopLimitError, message, site.loc)
+        what = f"texel ({texel}) is out of bounds for {site.what} of ({size})"
+    elif isinstance(site, words.NanSite):
+        kind = errors.NanError
+        what = f"NaN stored in {site.what}" + (f" at index {low | high << 32}" if site.indexed else "")
+    elif isinstance(site, words.AssertSite):
+        kind = errors.KernelAssertionError
+        what = "assertion failed" + (f": {site.message}" if site.message else "")
+    else:
+        kind = errors.LoopLimitError
+        what = f"a while loop was ended after {low} rounds"
+        where += '; check="loops=<rounds>" allows more'
+    return located(kind, f"{probe.who}: {what}, {where}", site.loc)
 
 
 def _format_index(site: words.BoundsSite, low: int, high: int) -> str:

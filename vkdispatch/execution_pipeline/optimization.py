@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.context import Handle
@@ -31,13 +31,6 @@ class Fusible(Protocol):
         discarded
             Handles of the buffers whose contents are not read afterwards.
         """
-
-
-class Chained(Protocol):
-    """A fused kernel."""
-
-    def record(self, graph: Any) -> None:
-        """Record a launch of it. Its arguments are copied afterwards, as `Fusion.values` says."""
 
 
 # A dispatch: its kernel, or None if it cannot be fused; the buffers, images and samplers that it binds, in
@@ -114,8 +107,8 @@ class Fusion:
     ----------
     first, count
         The launches that it replaces.
-    kernel
-        The kernel to record instead.
+    record
+        Records the kernel in a graph. Its arguments are copied afterwards, as `values` says.
     values
         For each argument: the position of its launch in the chain, offset and size of its bytes there, and
         the name of the fused kernel's member.
@@ -123,7 +116,7 @@ class Fusion:
 
     first: int
     count: int
-    kernel: Chained
+    record: Callable[[Any], None]
     values: Sequence[tuple[int, int, int, str]]
 
 
@@ -157,7 +150,7 @@ class Plan:
             if isinstance(step, int):
                 order.append(step)
                 continue
-            step[1].kernel.record(graph)
+            step[1].record(graph)
             order.append(count)
             count += 1
         return order
@@ -178,10 +171,7 @@ class Plan:
 
 
 def plan_fusions(
-    recorded: Sequence[Recorded],
-    instance: "bytes | bytearray",
-    bound: Sequence[int],
-    discarded: frozenset[int],
+    recorded: Sequence[Recorded], instance: bytes | bytearray, bound: Sequence[int], discarded: frozenset[int]
 ) -> Plan:
     """Find the dispatches that can be fused.
 
@@ -212,7 +202,7 @@ def plan_fusions(
             continue
         while end < len(recorded) and recorded[end][0] is not None:
             end += 1
-        launches = [_make_launch(each, instance, bound) for each in recorded[start:end]]
+        launches = [_make_launch(dispatch, instance, bound) for dispatch in recorded[start:end]]
         position = 0
         for fusion in kernel.fuse(launches, uses, discarded):
             plan.steps.extend(range(start + position, start + fusion.first))
@@ -223,7 +213,7 @@ def plan_fusions(
     return plan
 
 
-def _make_launch(recorded: Recorded, instance: "bytes | bytearray", bound: Sequence[int]) -> Launch:
+def _make_launch(recorded: Recorded, instance: bytes | bytearray, bound: Sequence[int]) -> Launch:
     kernel, resources, begin = recorded
     assert kernel is not None
     end = begin + kernel.layout.size
@@ -257,7 +247,7 @@ class Moves:
         move = self._moves[position]
         return move.target + offset - move.source if offset < move.source + move.size else offset
 
-    def copy(self, source: "bytes | bytearray", target: bytearray) -> None:
+    def copy(self, source: bytes | bytearray, target: bytearray) -> None:
         """Copy the bytes."""
         for move in self._moves:
             target[move.target : move.target + move.size] = source[move.source : move.source + move.size]

@@ -4,14 +4,14 @@ import threading
 import weakref
 from collections.abc import Mapping
 from itertools import chain
-from typing import Literal
+from typing import Literal, get_args
 
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.packing import component_dtype
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.synchronization import TimedCommand, TimedSubmit, Timing
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, resource_bindings
 from vkdispatch.compiler.analyses.launch_values import Extent, Launch
@@ -23,6 +23,7 @@ from vkdispatch.compiler.ir import Kernel
 # Facts live as long as their plan, or a profile that saw it.
 
 
+@record(eq=False, slots=False)
 class KernelFacts:
     """A compiled kernel.
 
@@ -42,23 +43,12 @@ class KernelFacts:
         Whether it is one of the package's own, which profiles leave out.
     """
 
-    __slots__ = ("__weakref__", "internal", "kernel", "layout", "local_size", "name", "source")
-
-    def __init__(
-        self,
-        name: str,
-        source: str | None,
-        local_size: tuple[int, int, int],
-        kernel: Kernel | None,
-        layout: ArgumentLayout,
-        internal: bool = False,
-    ) -> None:
-        self.name = name
-        self.source = source
-        self.local_size = local_size
-        self.kernel = kernel
-        self.layout = layout
-        self.internal = internal
+    name: str
+    source: str | None
+    local_size: tuple[int, int, int]
+    kernel: Kernel | None
+    layout: ArgumentLayout
+    internal: bool = False
 
 
 _MAX_SOURCES = 3
@@ -97,14 +87,7 @@ def note_source(plan: ComputePlan, source: str) -> None:
             if source in known or known[-1:] == ["..."]:
                 continue
             more = source if len(known) < _MAX_SOURCES else "..."
-            holder[number] = KernelFacts(
-                facts.name,
-                ", ".join([*known, more]),
-                facts.local_size,
-                facts.kernel,
-                facts.layout,
-                facts.internal,
-            )
+            holder[number] = replace(facts, source=", ".join([*known, more]))
 
 
 def hold() -> dict[int, KernelFacts]:
@@ -129,15 +112,7 @@ Kind = Literal[
 ]
 Precision = Literal["exact", "about", "at least"]
 
-_KINDS: tuple[Kind, ...] = (
-    "kernel",
-    "write buffer",
-    "read buffer",
-    "write image",
-    "read image",
-    "copy buffer",
-    "copy image",
-)
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _KNOWN: dict[Known, Precision] = {Known.EXACT: "exact", Known.ABOUT: "about", Known.AT_LEAST: "at least"}
 
 
@@ -217,8 +192,8 @@ class Recording:
         """
         commands, submits = self._timing.finish()
         reader = _Reader(self._facts, internal)
-        records = [found for command in commands if (found := reader.record(command)) is not None]
-        return sorted(records, key=lambda item: item.begin), submits
+        records = filter(None, map(reader.record, commands))
+        return sorted(records, key=lambda record: record.begin), submits
 
     @property
     def waits(self) -> list[tuple[float, float]]:
@@ -279,7 +254,7 @@ def _read_launch(
     index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
     addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
     # without the journal of a kernel whose loops are guarded
-    found = [
+    resources = [
         (index, texel, size)
         for binding, address, texel, size in bound
         if (index := addressed[address] if binding < 0 else index_of.get(binding)) is not None
@@ -289,8 +264,8 @@ def _read_launch(
         groups,
         facts.local_size,
         _read_arguments(facts.kernel, layout, block),
-        {index: size for index, _, size in found},
-        {index: texel for index, texel, _ in found if texel},
+        {index: size for index, _, size in resources},
+        {index: texel for index, texel, _ in resources if texel},
     )
     return invocations, traffic(facts.kernel, launch)
 

@@ -203,7 +203,7 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
         hint = f"; convert data by vd.asbuffer(data, vd.{wanted.__name__})"
         if dt.is_scalar(wanted) and dt.is_scalar(kind):
             hint += f", an Array by x.astype(vnp.{wanted.__name__})"
-        sizes = [dt.component_type(each).item_size for each in (wanted, kind)]
+        sizes = [dt.component_type(dtype).item_size for dtype in (wanted, kind)]
         if sizes[0] == sizes[1]:  # others would give numbers that mean nothing
             hint += f", or reinterpret the memory by .view(vd.{wanted.__name__})"
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
@@ -321,7 +321,7 @@ def format_annotation(annotation: Any) -> str:
     """Return an annotation as text, such as "Buff[f32]"."""
     if signature.is_value(annotation):
         return str(annotation.name)
-    inner = ", ".join(format_annotation(each) for each in getattr(annotation, "__args__", ()))
+    inner = ", ".join(format_annotation(argument) for argument in getattr(annotation, "__args__", ()))
     origin = getattr(annotation, "__origin__", annotation)
     name = _SHORT.get(origin, origin.__name__)
     return f"{name}[{inner}]" if inner else name

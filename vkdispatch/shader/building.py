@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from vkdispatch.base import dtype
+from vkdispatch.base import dtype, errors
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kernel_errors import StandingTicket
 from vkdispatch.base.command_list import ALL_QUEUES
@@ -14,13 +14,6 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, pair_twin
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    DeviceLostError,
-    ShaderBuildError,
-    UnsupportedError,
-    VulkanError,
-)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
@@ -40,6 +33,7 @@ from vkdispatch.shader import variants
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.signature import MAX_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.size import Extent
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 # ---- What a kernel requires of a device: checked before the driver sees the kernel -----------------------
 
@@ -50,7 +44,7 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
     if x * y * z > context.max_workgroup_invocations or any(
         size > most for size, most in zip(local_size, context.max_workgroup_size, strict=True)
     ):
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{who}: local_size: {local_size} is more than this device's workgroups hold: at most "
             f"{context.max_workgroup_size}, {context.max_workgroup_invocations} invocations in all"
         )
@@ -66,11 +60,11 @@ def check_shared_memory(
     kernel = description.kernel
     guarded = guard_effects(kernel) if keeps_workgroups(kernel) else kernel
     counts = sizes_of_shared(guarded, sized)
-    size = sum(counts[id(each)] * _count_shared_bytes(each.dtype, lacks) for each in guarded.shared)
+    size = sum(counts[id(array)] * _count_shared_bytes(array.dtype, lacks) for array in guarded.shared)
     if size > context.max_shared_memory:
-        by_call = [f"{each.name!r} {counts[id(each)]}" for each in kernel.shared if each.size is None]
+        by_call = [f"{array.name!r} {counts[id(array)]}" for array in kernel.shared if array.size is None]
         elements = f" (elements with these arguments: {', '.join(by_call)})" if by_call else ""
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{who}: its shared buffers take {size} bytes{elements}; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
@@ -100,7 +94,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
     if not variants.can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
             "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
             "dtype of 32 bits"
@@ -111,7 +105,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
         missing = variants.find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:
-            raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
+            raise errors.UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
             if used.intersection(kinds) and not getattr(device, feature) and not emulated.intersection(kinds):
                 error = _make_unsupported(who, device, name + _name_argument(description, kinds))
@@ -154,14 +148,14 @@ def _warn_of_waiting(kernel: Kernel) -> None:
 def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
     """Return a clause that names the first argument of one of these types, or ""."""
     for info in description.shader_arg_infos:
-        own = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
-        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in own):
+        dtypes = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
+        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in dtypes):
             return f", which {info.name!r} is of"
     return ""
 
 
-def _make_unsupported(who: str, device: DeviceInfo, what: str) -> UnsupportedError:
-    return UnsupportedError(
+def _make_unsupported(who: str, device: DeviceInfo, what: str) -> errors.UnsupportedError:
+    return errors.UnsupportedError(
         f"{who}: the device {device.device_name!r} has no {what}; use another dtype or device"
     )
 
@@ -255,7 +249,7 @@ def bind_kernel(
     layout: ArgumentLayout,
     source: ShaderSource,
     variant: Variant = PLAIN,
-    coarsening: variants.Coarsening = variants.UNCOARSENED,
+    coarsening: Coarsening = UNCOARSENED,
     places: Mapping[int, Place] | None = None,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
@@ -275,7 +269,7 @@ def bind_kernel(
         return native.Launcher(
             context._native,
             plan._native,
-            [_make_native_slot(slot, layout.offset_of, places or {}, form, typed) for slot in slots],
+            [_make_native_slot(slot, layout, places or {}, form, typed) for slot in slots],
             layout.size,
             0 if layout.uniform else -1,
             -1 if layout.exec_offset is None else layout.exec_offset,
@@ -295,11 +289,7 @@ def bind_kernel(
 
 
 def _make_native_slot(
-    slot: Slot,
-    offset_of: Callable[[str], int],
-    places: Mapping[int, Place],
-    variant: Variant | None,
-    typed: bool,
+    slot: Slot, layout: ArgumentLayout, places: Mapping[int, Place], variant: Variant | None, typed: bool
 ) -> native.ArgumentSlot:
     """Return a slot as the native launcher takes it. Without a variant, buffers may have any length."""
     if isinstance(slot, BufferSlot):
@@ -309,7 +299,7 @@ def _make_native_slot(
         place = places.get(slot.binding) or Place(slot.binding)
         return native.BufferSlot(
             binding=max(place.binding, 0),
-            shape_offset=-1 if slot.shape_member is None else offset_of(slot.shape_member),
+            shape_offset=-1 if slot.shape_member is None else layout.offset_of(slot.shape_member),
             reads=slot.reads,
             writes=slot.writes,
             planar=slot.planar,
@@ -331,8 +321,8 @@ def _make_native_slot(
             )
         return native.SamplerSlot(binding=binding, view_type=view_type, texels=kind, reads=slot.reads)
     if slot.scalar_code is not None:
-        return native.ScalarSlot(offset=offset_of(slot.member), code=slot.scalar_code)
-    return native.ValueSlot(offset=offset_of(slot.member), size=slot.kind.item_size)
+        return native.ScalarSlot(offset=layout.offset_of(slot.member), code=slot.scalar_code)
+    return native.ValueSlot(offset=layout.offset_of(slot.member), size=slot.kind.item_size)
 
 
 # ---- Compiled kernels: the GLSL of a variant, its plan, and its launcher ---------------------------------
@@ -368,11 +358,7 @@ class KernelSource:
 
 @pause_collection()
 def build_kernel(
-    kernel: KernelSource,
-    context: Context,
-    local_size: Extent,
-    variant: Variant,
-    coarsening: variants.Coarsening,
+    kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
 ) -> BuiltKernel:
     """Generate, compile and bind a variant of a kernel.
 
@@ -408,7 +394,7 @@ def build_kernel(
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
-        raise ArgumentValueError(f"{who}: {error}{more}") from error
+        raise errors.ArgumentValueError(f"{who}: {error}{more}") from error
 
 
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
@@ -419,7 +405,7 @@ def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     depth, loc = find_depth(flat)
     if depth > DEEPEST:
         raise located(
-            UnsupportedError,
+            errors.UnsupportedError,
             f"{who}: conditions and loops are nested {depth} deep here, and Mesa's llvmpipe, which ignores "
             f"conditions beyond 80, takes {DEEPEST}: join conditions by `and`, or keep one in a variable "
             "and test that after the nest",
@@ -445,17 +431,17 @@ def _compile(
             context=context,
             place=kernel.place,
         )
-    except ShaderBuildError as error:
+    except errors.ShaderBuildError as error:
         log = error.compiler_log or ""
-        raise ShaderBuildError(
+        raise errors.ShaderBuildError(
             f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
-    except DeviceLostError:
+    except errors.DeviceLostError:
         raise
-    except VulkanError as error:
-        raise ShaderBuildError(
+    except errors.VulkanError as error:
+        raise errors.ShaderBuildError(
             f"{who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
         ) from error
 
@@ -464,14 +450,14 @@ def explain_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
     lines: list[str] = []
     for message in filter(None, map(str.strip, log.splitlines())):
-        found = re.match(_COMPILER_LINE, message)
-        if found is None:
+        match = re.match(_COMPILER_LINE, message)
+        if match is None:
             lines.append(message)
             continue
-        file, line = found["file"], int(found["line"])
+        file, line = match["file"], int(match["line"])
         locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
         loc = next(locs, None)
-        lines.append(f"{loc or f'line {line} of the GLSL'}: {found['text']}")
+        lines.append(f"{loc or f'line {line} of the GLSL'}: {match['text']}")
         if loc is not None:
             lines += [loc.excerpt()]
         lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]

@@ -13,7 +13,7 @@ from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
 from vkdispatch.base.buffers.kinds import copy_between_contexts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.derived_dtypes import is_structure
-from vkdispatch.base.dtype import DType, uint8, uint16, uint32
+from vkdispatch.base.dtype import DType, cache, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.codegen.arguments import buffer
@@ -80,10 +80,10 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
             if chosen is not None or is_tracing():
                 raise ArgumentValueError("dst, src: copies between contexts cannot be recorded")
             copy_between_contexts(dst, src)
-        elif chosen is None and not is_tracing() and _is_on_cpu(dst, src):
-            dst._native.copy_from(src._native)
+        elif chosen is None and not is_tracing() and all(info.is_cpu() for info in dst.context.device_infos):
+            dst._native.copy_from(src._native)  # the driver is faster than a kernel
         else:
-            _get_kernel(dst.var_type)(dst, src, graph=graph)
+            _make_kernel(dst.var_type)(dst, src, graph=graph)
     elif graph is not None:
         raise ArgumentValueError("graph: copies from and to arrays cannot be recorded")
     elif isinstance(dst, Buffer):
@@ -92,12 +92,6 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
         src.read(0, out=dst)
     else:
         raise ArgumentTypeError("dst, src: expected at least one vd.Buffer; numpy.copyto copies arrays")
-
-
-def _is_on_cpu(dst: "Buffer[Any]", src: "Buffer[Any]") -> bool:
-    """Whether the driver can copy, and is faster than a kernel."""
-    context = dst.context
-    return context is src.context and all(info.is_cpu() for info in context.device_infos)
 
 
 def _check_same_elements(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
@@ -113,15 +107,9 @@ def _check_same_elements(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
 
 
 _WORDS = (uint32, uint16, uint8)
-_kernels: dict[DType, ShaderFunction] = {}
 
 
-def _get_kernel(kind: DType) -> ShaderFunction:
-    if kind not in _kernels:
-        _kernels[kind] = _make_kernel(kind)
-    return _kernels[kind]
-
-
+@cache
 def _make_kernel(kind: DType) -> ShaderFunction:
     # Structures are copied as words.
     word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)

@@ -11,23 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    ComponentError,
-    UsageError,
-    notebook_shell,
-)
+from vkdispatch.base import errors
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.compiler import lints
 from vkdispatch.compiler.ir.location import is_foreign, located
-from vkdispatch.compiler.lints import (
-    check_barriers,
-    check_dimensions,
-    check_orientation,
-    check_streams,
-    check_sums,
-)
 from vkdispatch.control_flow.frame import check_result
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.shader.dependencies import Versions, find_functions, freeze
@@ -114,7 +102,7 @@ class KernelMethod(Referenced):
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if self._owner is None and owner is not None:
             # cloudpickle makes classes without `__set_name__`
-            self._owner = next((each for each in owner.__mro__ if self in vars(each).values()), None)
+            self._owner = next((base for base in owner.__mro__ if self in vars(base).values()), None)
         if self._of_class:
             return self._get_kernel(type(instance) if owner is None else owner)
         return self if instance is None else self._get_kernel(instance)
@@ -140,12 +128,12 @@ class KernelMethod(Referenced):
         if args and self._owner is not None and isinstance(args[0], self._owner):
             self._get_kernel(args[0])(*args[1:], **kwargs)
             return
-        raise ArgumentTypeError(self._explain())
+        raise errors.ArgumentTypeError(self._explain())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise ComponentError(self._explain())
+        raise errors.ComponentError(self._explain())
 
     def _explain(self) -> str:
         first = self._function.__code__.co_varnames[0]
@@ -157,7 +145,7 @@ class KernelMethod(Referenced):
     def _get_kernel(self, instance: Any) -> ShaderFunction:
         if is_tracing():
             raise located(
-                UsageError,
+                errors.UsageError,
                 f"{self._shown}: a kernel cannot call another one; make what they share a plain method",
             )
         with self._lock:
@@ -186,7 +174,7 @@ class KernelMethod(Referenced):
         try:
             reference = weakref.ref(instance, forget)
         except TypeError:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{self._shown}: instances of {type(instance).__name__} cannot be referred to weakly, so "
                 "their kernels would never be freed; add '__weakref__' to its __slots__ (dataclasses: "
                 "weakref_slot=True)"
@@ -198,7 +186,7 @@ class KernelMethod(Referenced):
         owner = instance if isinstance(instance, type) else type(instance)
         if owner not in self._watched:
             read = find_read_attributes(self._function, owner)
-            every = frozenset(name for each in owner.__mro__ for name in vars(each))
+            every = frozenset(name for base in owner.__mro__ for name in vars(base))
             of_class = _find_values(owner, every if read is None else read)
             self._watched[owner] = (None if read is None else tuple(sorted(read)), of_class)
         names, of_class = self._watched[owner]
@@ -218,10 +206,10 @@ def find_read_attributes(function: types.FunctionType, owner: type[Any]) -> froz
         codes = tuple(_walk_codes(pending.pop().__code__))
         if _passes_instance_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
             return None
-        found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
-        for name in found - names:
+        attributes = {op.argval for code in codes for op in dis.get_instructions(code) if _is_attribute(op)}
+        for name in attributes - names:
             pending.extend(find_functions(_look_up(owner, name)))
-        names |= found
+        names |= attributes
     return frozenset(names)
 
 
@@ -238,10 +226,10 @@ def _passes_instance_on(codes: tuple[types.CodeType, ...]) -> bool:
         return False
     first = codes[0].co_varnames[0]
     for code in codes:
-        instructions = [each for each in dis.get_instructions(code) if each.opname != "LOAD_CLOSURE"]
-        for each, following in pairwise(instructions):
-            named = first in each.argval if isinstance(each.argval, tuple) else each.argval == first
-            if named and each.opname.startswith("LOAD_") and not _is_attribute(following):
+        instructions = [op for op in dis.get_instructions(code) if op.opname != "LOAD_CLOSURE"]
+        for op, following in pairwise(instructions):
+            named = first in op.argval if isinstance(op.argval, tuple) else op.argval == first
+            if named and op.opname.startswith("LOAD_") and not _is_attribute(following):
                 return True
     return False
 
@@ -252,26 +240,26 @@ def _is_attribute(instruction: dis.Instruction) -> bool:
 
 def _find_values(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
     """Return the names for which a class has plain values, or slots of its instances."""
-    found = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
+    values = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
     return frozenset(
         name
-        for name, value in found
+        for name, value in values
         if value is not _ABSENT
         and (isinstance(value, types.MemberDescriptorType) or not hasattr(type(value), "__get__"))
     )
 
 
 def _look_up(owner: type[Any], name: str) -> Any:
-    return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
+    return next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), _ABSENT)
 
 
 def _capture_attributes(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
     """Return the values of attributes, for comparison. The class has values for those `of_class`."""
     is_class = isinstance(instance, type)
-    own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
-    found = [(name, own[name]) for name in names if name in own]
-    found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
-    return tuple([(name, freeze(value)) for name, value in found])
+    attributes: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
+    values = [(name, attributes[name]) for name in names if name in attributes]
+    values += [(name, getattr(instance, name, None)) for name in of_class if name not in attributes]
+    return tuple([(name, freeze(value)) for name, value in values])
 
 
 # ---- `@vd.shader`: a Python function traced into a kernel ------------------------------------------------
@@ -354,13 +342,13 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     array([2., 4., 6.], dtype=float32)
     """
     if _is_kernel(exec_size):
-        raise ArgumentTypeError(
+        raise errors.ArgumentTypeError(
             "@vd.shader needs parentheses and a launch size, such as @vd.shader('data.size')"
         )
     if precise_math:
         flags |= vc.ShaderFlags.PRECISE_MATH
     if exec_size is not None and workgroups is not None:
-        raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
+        raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
         parse_local_size(local_size)
     parse_check(check)
@@ -382,15 +370,15 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 from vkdispatch.base.tracebacks import hide_own_frames
 
                 _note_call(error)
-                hide_own_frames(error, notebook_shell())
+                hide_own_frames(error, errors.notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
-        check_dimensions(description.kernel, exec_size)
-        check_orientation(description.kernel, exec_size)
+        lints.check_dimensions(description.kernel, exec_size)
+        lints.check_orientation(description.kernel, exec_size)
         if not is_foreign(getattr(function, "__code__", shader.__code__).co_filename):
-            check_barriers(description.kernel, local_size)
-        check_sums(description.kernel, exec_size, workgroups, local_size)
-        check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
+            lints.check_barriers(description.kernel, local_size)
+        lints.check_sums(description.kernel, exec_size, workgroups, local_size)
+        lints.check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
         traced._defined = find_home(function)
@@ -405,7 +393,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         else:
             method = is_method(function, arg_type_annotations)
         if not callable(function):
-            raise ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
+            raise errors.ArgumentTypeError(f"@vd.shader(...): expected a function, got {function!r}")
         signature = read_signature(
             function, arg_type_annotations, arg_names, arg_defaults, local_names, method=method
         )
@@ -425,7 +413,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 # held weakly, as the kernel does not keep its instance
                 target = instance()
                 if target is None:
-                    raise UsageError(
+                    raise errors.UsageError(
                         f"{function.__qualname__}: the kernel must be traced again, as what it reads has "
                         "changed, but the instance that it is a method of is gone; keep that"
                     )
@@ -437,7 +425,8 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             bind_instance(option, size, first, object, signature.names)
         has_instance_size = is_instance_named(exec_size, first) or is_instance_named(workgroups, first)
         # For type checkers it is the kernel of an instance.
-        options = exec_size, local_size, workgroups, flags, signature, check, rewrite
+        arguments = signature.annotations, signature.names, signature.defaults
+        options = exec_size, local_size, workgroups, flags, *arguments, check, rewrite
         recipe = _make_method, (function, of_class, *options)
         return cast(
             ShaderFunction,
@@ -447,22 +436,10 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
-def _make_method(  # noqa: PLR0913 - the options of the decorator
-    function: Any,
-    of_class: bool,
-    exec_size: Any,
-    local_size: Any,
-    workgroups: Any,
-    flags: Any,
-    signature: Signature,
-    check: Any,
-    rewrite: bool,
-) -> KernelMethod:
+def _make_method(function: Any, of_class: bool, *options: Any) -> KernelMethod:
     """Decorate the function of a pickled method again."""
-    arguments = signature.annotations, signature.names, signature.defaults
-    decorate = shader(exec_size, local_size, workgroups, flags, *arguments, check, rewrite)
-    made: Any = decorate(classmethod(function) if of_class else function)
-    return cast(KernelMethod, made)
+    method: Any = shader(*options)(classmethod(function) if of_class else function)
+    return cast(KernelMethod, method)
 
 
 def _note_call(error: Exception) -> None:

@@ -102,15 +102,15 @@ def freeze(value: Any, depth: int = 0) -> Any:
         return (kind, value.dtype.str, value.shape, value.tobytes())
     if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MAX_ITEMS):
         if kind in (tuple, list):
-            return (kind, *(freeze(each, depth + 1) for each in value))
+            return (kind, *(freeze(item, depth + 1) for item in value))
         if kind in (set, frozenset):
-            return (kind, frozenset(freeze(each, depth + 1) for each in value))
+            return (kind, frozenset(freeze(item, depth + 1) for item in value))
         if kind is dict:
-            items = (freeze(each, depth + 1) for pair in value.items() for each in pair)
+            items = (freeze(item, depth + 1) for pair in value.items() for item in pair)
             return (kind, *items)
         if hasattr(kind, "__dataclass_fields__"):
             fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
-            return (kind, *(freeze(each, depth + 1) for each in fields))
+            return (kind, *(freeze(item, depth + 1) for item in fields))
     return Identity(value)
 
 
@@ -162,9 +162,9 @@ class _Watch:
 
 def _make_guard(watches: Iterable[_Watch]) -> Guard:
     kinds: dict[str, list[Any]] = {"entry": [], "attribute": [], "container": [], "array": []}
-    for each in watches:
-        named = (each.owner, each.value) if each.name is None else (each.owner, each.name, each.value)
-        kinds[each.kind].append(named)
+    for watch in watches:
+        named = (watch.owner, watch.value) if watch.name is None else (watch.owner, watch.name, watch.value)
+        kinds[watch.kind].append(named)
     return Guard(*kinds.values())
 
 
@@ -217,7 +217,7 @@ class Snapshot:
         """Return what has changed since."""
         if self.guard.holds():
             return []
-        return [each for each in self._watches.values() if not _make_guard([each]).holds()]
+        return [watch for watch in self._watches.values() if not _make_guard([watch]).holds()]
 
     def reads_array(self, array: Any) -> bool:
         """Whether an array is among what is read."""
@@ -288,7 +288,7 @@ class Snapshot:
 
     def _add_class(self, kind: type) -> None:
         if kind not in self._classes:
-            self._classes += [each for each in kind.__mro__ if not self._is_distant(each)]
+            self._classes += [base for base in kind.__mro__ if not self._is_distant(base)]
 
     def _visit_methods(self) -> None:
         """Visit the methods that may be called by name or by operators, of the classes that were met."""
@@ -300,7 +300,7 @@ class Snapshot:
                 for name in kind.__dict__
                 if name in self._names or (name.startswith("__") and name.endswith("__"))
             ]
-            new = [each for each in waiting if each not in visited]
+            new = [member_of for member_of in waiting if member_of not in visited]
             if not new:
                 return
             visited.update(new)
@@ -347,13 +347,13 @@ class Snapshot:
             self._visit_library(value, chains)
             return
         for name, rest in _group(chains).items():
-            found = vars(value).get(name, native.NO_VALUE)
+            member = vars(value).get(name, native.NO_VALUE)
             if not name:
                 self.is_complete = False
-            elif _is_library(found):
-                self._visit_library(found, rest)
-            elif self._watch("entry", vars(value), name, found, is_name=True):
-                self._visit(found, f"{label}.{name}", rest)
+            elif _is_library(member):
+                self._visit_library(member, rest)
+            elif self._watch("entry", vars(value), name, member, is_name=True):
+                self._visit(member, f"{label}.{name}", rest)
 
     def _visit_library(self, module: types.ModuleType, chains: _Chains) -> None:
         """Note a module whose contents are not looked into."""
@@ -364,13 +364,13 @@ class Snapshot:
 
     def _visit_metadata(self, value: Handle, chains: _Chains) -> bool:
         """Note attributes of a buffer or image, such as its shape. Return whether no more of it is read."""
-        found = {name: getattr(value, name, native.NO_VALUE) for name in _group(chains)}
-        if not (_METADATA.issuperset(found) and all(map(_is_plain, found.values()))):
+        attributes = {name: getattr(value, name, native.NO_VALUE) for name in _group(chains)}
+        if not (_METADATA.issuperset(attributes) and all(map(_is_plain, attributes.values()))):
             return False
         self._state.append(type(value))
-        for name, each in found.items():
-            if self._watch("attribute", value, name, each):
-                self._state.append(freeze(each))
+        for name, attribute in attributes.items():
+            if self._watch("attribute", value, name, attribute):
+                self._state.append(freeze(attribute))
         return True
 
     def _visit_foreign(self, value: Any, label: str, chains: _Chains) -> None:
@@ -378,12 +378,12 @@ class Snapshot:
             return
         self._state.append(Identity(value))
         self.is_complete &= _is_steady(value)
-        own: Any = {}
+        attributes: Any = {}
         with contextlib.suppress(AttributeError):  # without asking GPU values, which have names of their own
-            own = object.__getattribute__(value, "__dict__")
+            attributes = object.__getattribute__(value, "__dict__")
         for name in _CARRIED:
-            if isinstance(own.get(name), types.FunctionType):
-                self._visit_function(own[name])
+            if isinstance(attributes.get(name), types.FunctionType):
+                self._visit_function(attributes[name])
         root = type(value).__module__.partition(".")[0]
         if type(value).__hash__ is None and root != "vkdispatch":
             self.unclear[f"{label} ({type(value).__name__})"] = None
@@ -417,7 +417,7 @@ class Snapshot:
                 self._state.append(freeze(value))
             return
         pairs = value.items() if isinstance(value, dict) else ()
-        items = tuple(each for pair in pairs for each in pair) if isinstance(value, dict) else tuple(value)
+        items = tuple(item for pair in pairs for item in pair) if isinstance(value, dict) else tuple(value)
         if isinstance(value, tuple) or self._watch("container", value, None, items):
             self._state.append((type(value), len(items)))
             for number, item in enumerate(items):
@@ -427,15 +427,17 @@ class Snapshot:
         """Note what is read of a class of the user, or of an instance of one."""
         is_class = isinstance(value, type)
         kind = value if is_class else type(value)
-        bases = {each.__module__ for each in kind.__mro__ if self._is_distant(each) and each is not object}
+        bases = {base.__module__ for base in kind.__mro__ if self._is_distant(base) and base is not object}
         self.is_complete &= bases <= _BASES
         self._state.append(Identity(value) if is_class else kind)
         groups = _group(chains)
         is_whole = "" in groups
-        own = None if is_class else getattr(value, "__dict__", None)
+        attributes = None if is_class else getattr(value, "__dict__", None)
         for name, rest in groups.items():
             if name:
-                is_whole |= self._visit_attribute(value, kind, own, name, rest, f"{label}.{name}", depth)
+                is_whole |= self._visit_attribute(
+                    value, kind, attributes, name, rest, f"{label}.{name}", depth
+                )
         if is_whole:
             self._add_class(kind)
         if is_class or not is_whole or not self._is_new(value):
@@ -443,32 +445,32 @@ class Snapshot:
         if depth > _DEEPEST_OBJECT:
             self.unclear[f"{label} (a {kind.__name__})"] = None
             return
-        if isinstance(own, dict):
-            self._visit_container(own, label, depth)
-        for each in kind.__mro__:
-            for name, member in vars(each).items():
+        if isinstance(attributes, dict):
+            self._visit_container(attributes, label, depth)
+        for base in kind.__mro__:
+            for name, member in vars(base).items():
                 if isinstance(member, types.MemberDescriptorType):
                     self._visit_attribute(value, kind, None, name, _WHOLE, f"{label}.{name}", depth)
 
     def _visit_attribute(
-        self, value: Any, kind: type, own: Any, name: str, rest: _Chains, label: str, depth: int
+        self, value: Any, kind: type, attributes: Any, name: str, rest: _Chains, label: str, depth: int
     ) -> bool:
         """Note an attribute. Return whether a function of the class runs, which may read all others."""
-        member = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), native.NO_VALUE)
-        if isinstance(own, dict) and name in own and not hasattr(type(member), "__set__"):
-            if self._watch("entry", own, name, own[name]):
-                self._visit(own[name], label, rest, depth + 1)
+        member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), native.NO_VALUE)
+        if isinstance(attributes, dict) and name in attributes and not hasattr(type(member), "__set__"):
+            if self._watch("entry", attributes, name, attributes[name]):
+                self._visit(attributes[name], label, rest, depth + 1)
             return False
         functions = find_functions(member)
         for function in functions:
             self._visit_function(function)
         if functions:
             return True
-        found = getattr(value, name, native.NO_VALUE)
-        if found is native.NO_VALUE or getattr(value, name, native.NO_VALUE) is not found:
+        attribute = getattr(value, name, native.NO_VALUE)
+        if attribute is native.NO_VALUE or getattr(value, name, native.NO_VALUE) is not attribute:
             return True  # made anew each time
-        if self._watch("attribute", value, name, found):
-            self._visit(found, label, rest, depth + 1)
+        if self._watch("attribute", value, name, attribute):
+            self._visit(attribute, label, rest, depth + 1)
         return False
 
 
@@ -524,12 +526,12 @@ def _is_namespace(kind: type) -> bool:
 def find_functions(member: Any) -> list[types.FunctionType]:
     """Return the Python functions that access to a member of a class may call."""
     if isinstance(member, property):
-        found: list[Any] = [member.fget]
+        functions: list[Any] = [member.fget]
     elif isinstance(member, functools.cached_property):
-        found = [member.func]
+        functions = [member.func]
     else:
-        found = [getattr(member, "__func__", member)]
-    return [each for each in found if isinstance(each, types.FunctionType)]
+        functions = [getattr(member, "__func__", member)]
+    return [function for function in functions if isinstance(function, types.FunctionType)]
 
 
 class Dependencies:
@@ -559,26 +561,26 @@ class Dependencies:
                 snapshot = self.look()
             if not self.ignore_changed(snapshot, names=attempt == _ATTEMPTS - 1):
                 return snapshot, made
-            if not any(each.is_name for each in snapshot.find_changed()):
+            if not any(watch.is_name for watch in snapshot.find_changed()):
                 break
         return self.look(), made
 
     def ignore_changed(self, snapshot: Snapshot, *, names: bool) -> bool:
         """Leave out what a trace has changed: parts of values, and variables if `names`."""
         changed = snapshot.find_changed()
-        self.ignore(each for each in changed if names or not each.is_name)
+        self.ignore(watch for watch in changed if names or not watch.is_name)
         return bool(changed)
 
     def ignore_copied(self, snapshot: Snapshot, arrays: Iterable[Any]) -> bool:
         """Leave out the contents of arrays that a trace has copied. Return whether there are such."""
-        copied = {(id(each), None): each for each in arrays if snapshot.reads_array(each)}
+        copied = {(id(array), None): array for array in arrays if snapshot.reads_array(array)}
         is_new = not copied.keys() <= self._ignored.keys()
         self._ignored.update(copied)
         return is_new
 
     def ignore(self, watches: Iterable[_Watch]) -> None:
         """Leave these out from now on."""
-        self._ignored.update({each.place: each.owner for each in watches})
+        self._ignored.update({watch.place: watch.owner for watch in watches})
 
 
 _shared: dict[Any, Any] = {}
@@ -587,7 +589,9 @@ _sharing = threading.Lock()
 
 def _share(family: Any, functions: Sequence[types.FunctionType], snapshot: Snapshot, version: Any) -> Any:
     """Return the version of functions of one family that have the same code as these and read the same."""
-    defaults = tuple((each.__defaults__, tuple((each.__kwdefaults__ or {}).items())) for each in functions)
+    defaults = tuple(
+        (function.__defaults__, tuple((function.__kwdefaults__ or {}).items())) for function in functions
+    )
     if snapshot.unclear or not snapshot.is_complete or not _is_plain(defaults):
         return version
     key = family, freeze(defaults), snapshot.state
@@ -625,13 +629,13 @@ class Edition:
             return self._latest
         with self._lock:
             snapshot = self._dependencies.look()
-            found = self._known.find(snapshot.state)
-            if found is None:
-                found = object() if self._known.made else self._first
+            version = self._known.find(snapshot.state)
+            if version is None:
+                version = object() if self._known.made else self._first
                 if self._family is not None and not self._dependencies.ignores:
-                    found = _share(self._family, self._dependencies.functions, snapshot, found)
-            self._use(snapshot, found)
-            return found
+                    version = _share(self._family, self._dependencies.functions, snapshot, version)
+            self._use(snapshot, version)
+            return version
 
     def settle(self, copied: Iterable[Any] = ()) -> None:
         """Leave out what a trace has changed since the last `find`, and arrays that it has copied."""
@@ -643,7 +647,7 @@ class Edition:
             with self._lock:
                 assert self._snapshot is not None
                 self._dependencies.ignore_changed(self._snapshot, names=False)
-                if not any(each.is_name for each in self._snapshot.find_changed()):
+                if not any(watch.is_name for watch in self._snapshot.find_changed()):
                     self._use(self._dependencies.look(), self._latest)
 
     def _use(self, snapshot: Snapshot, version: Any) -> None:
@@ -670,14 +674,14 @@ def follows(function: Any, owner: type | None = None) -> TypeGuard[types.Functio
 def _reads_globals(code: types.CodeType, names: dict[str, Any]) -> bool:
     """Whether a function reads a global variable that is no module of a library: most kernels do not."""
     return any(name in names and not _is_library(names[name]) for name in code.co_names) or any(
-        _reads_globals(each, names) for each in code.co_consts if isinstance(each, types.CodeType)
+        _reads_globals(constant, names) for constant in code.co_consts if isinstance(constant, types.CodeType)
     )
 
 
 def warn_unnoticed(function: Callable[..., Any], who: str, snapshot: Snapshot) -> None:
     """Warn of what cannot be compared."""
-    code, found = function.__code__, list(snapshot.unclear)
-    named = ", ".join(found[:3]) + (f" and {len(found) - 3} others" if len(found) > 3 else "")
+    code, unclear = function.__code__, list(snapshot.unclear)
+    named = ", ".join(unclear[:3]) + (f" and {len(unclear) - 3} others" if len(unclear) > 3 else "")
     text = (
         f"{who}: changes of {named} are not noticed after the trace: pass them as arguments, or make them "
         "tuples or read-only arrays"

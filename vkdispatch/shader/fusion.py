@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from vkdispatch.compiler.passes.elementwise import (
     resolve_branches,
 )
 from vkdispatch.compiler.passes.fuse import fuse
-from vkdispatch.execution_pipeline.optimization import Launch
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.optimization import Fusion, Launch
 from vkdispatch.shader.program import FusibleKernel
 from vkdispatch.shader.signature import make_zero
 
@@ -76,7 +77,7 @@ def _find_reach(
     if element is None:
         return None
     space = Space(extent, known.get, element.definitions)
-    return _Reach(element, tuple(space.form(found.args[0]) for found in element.elements), space)
+    return _Reach(element, tuple(space.form(access.args[0]) for access in element.elements), space)
 
 
 # A resource of a chain: the handle of a buffer or sampler, and its type in the kernel.
@@ -94,12 +95,8 @@ class Use:
 
     def join(self, other: "Use") -> "Use":
         """Return the accesses of both."""
-        return Use(
-            self.links + other.links,
-            self.written or other.written,
-            self.kinds | other.kinds,
-            self.forms | other.forms,
-        )
+        written = self.written or other.written
+        return Use(self.links + other.links, written, self.kinds | other.kinds, self.forms | other.forms)
 
     def is_apart(self, space: Space) -> bool:
         """Whether no invocation accesses what another one writes in another link."""
@@ -259,22 +256,20 @@ def fuse_parts(
     """
     fused = fuse(name, parts, unread)
     kernel = fused.kernel
-    infos = []
-    for position, (number, resource) in enumerate(zip(fused.resources, kernel.resources, strict=True)):
-        is_buffer = isinstance(resource, Storage)
-        infos.append(
-            ShaderArgumentInfo(
-                f"{resource.label}_{position}",
-                ArgType.BUFFER if is_buffer else ArgType.IMAGE,
-                None,
-                resource.name,
-                fused.shapes.get(number),
-                position,
-                resource.dtype,
-                image=None if isinstance(resource, Storage) else resource,
-                planar=number in planar and number in fused.shapes,
-            )
+    infos = [
+        ShaderArgumentInfo(
+            f"{resource.label}_{position}",
+            ArgType.BUFFER if isinstance(resource, Storage) else ArgType.IMAGE,
+            None,
+            resource.name,
+            fused.shapes.get(number),
+            position,
+            resource.dtype,
+            image=None if isinstance(resource, Storage) else resource,
+            planar=number in planar and number in fused.shapes,
         )
+        for position, (number, resource) in enumerate(zip(fused.resources, kernel.resources, strict=True))
+    ]
     shapes = set(fused.shapes.values())
     values = [
         argument
@@ -315,36 +310,20 @@ _MAX_ARGUMENT_BYTES = 8192
 _MAX_BUFFERS = 64
 
 
+# Makes the kernel of a description and a workgroup size, to be recorded.
+MakeKernel = Callable[[ShaderDescription, Extent | None], Any]
+
+
 def find_chains(
-    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
-) -> "list[FusedChain]":
+    launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int], make_kernel: MakeKernel
+) -> list[Fusion]:
     """Find chains among launches in a row; see `Fusible.fuse` in `execution_pipeline.optimization`."""
     most = min([_MAX_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
     return [
-        chain.fuse(first, uses, discarded) for first, chain in _split(launches, most) if len(chain.links) > 1
+        chain.fuse(first, uses, discarded, make_kernel)
+        for first, chain in _split(launches, most)
+        if len(chain.links) > 1
     ]
-
-
-@record(eq=False)
-class FusedChain:
-    """Launches in a row, and the launch that can replace them.
-
-    Attributes
-    ----------
-    first, count
-        The number of the first launch, and how many there are.
-    kernel, resources, extent
-        The launch that replaces them: its kernel, its buffers and samplers, and its invocations.
-    values
-        See `Fusion` in `execution_pipeline.optimization`.
-    """
-
-    first: int
-    count: int
-    kernel: FusedKernel
-    resources: tuple[Handle, ...]
-    extent: Extent
-    values: tuple[tuple[int, int, int, str], ...]
 
 
 class _Chain:
@@ -370,54 +349,56 @@ class _Chain:
         argument_bytes = self._bytes + sum(argument.dtype.item_size for argument in element.kernel.arguments)
         if self.links:
             last = self.links[-1]
-            if last.reach.element.returns or last.extent != link.extent:
+            backends = [type(other.kernel.description.backend) for other in (last, link)]
+            if last.reach.element.returns or last.extent != link.extent or backends[0] is not backends[1]:
                 return False
-            if type(last.kernel.description.backend) is not type(link.kernel.description.backend):
-                return False
-            if size > _MAX_EXPRESSIONS or argument_bytes > _MAX_ARGUMENT_BYTES:
-                return False
-            if len(keys) > self._most_buffers:
+            if (
+                size > _MAX_EXPRESSIONS
+                or argument_bytes > _MAX_ARGUMENT_BYTES
+                or len(keys) > self._most_buffers
+            ):
                 return False
         self.links.append(link)
         self._uses, self._keys, self._size, self._bytes = uses, keys, size, argument_bytes
         return True
 
-    def fuse(self, first: int, uses: Mapping[int, int], discarded: frozenset[int]) -> "FusedChain":
-        """Describe the kernel that replaces the chain, whose first launch has the number `first`."""
+    def fuse(
+        self, first: int, uses: Mapping[int, int], discarded: frozenset[int], make_kernel: MakeKernel
+    ) -> Fusion:
+        """Return how one launch replaces the chain, whose first launch has the number `first`."""
         numbers = {key: number for number, key in enumerate(self._keys)}
         places = self._number_places(numbers)
         parts = tuple(_make_part(link, numbers, places) for link in self.links)
-        own_uses: dict[int, int] = {}
-        for link in self.links:
-            for handle in {resource._memory_handle for resource in link.launch.resources}:
-                own_uses[handle] = own_uses.get(handle, 0) + 1
+        chain_uses = Counter(
+            handle
+            for link in self.links
+            for handle in {resource._memory_handle for resource in link.launch.resources}
+        )
         # One dispatch may store what another loads as another type.
         views = Counter(handle for handle, _ in numbers)
         unread = frozenset(
             number
             for (handle, _), number in numbers.items()
-            if handle in discarded and own_uses[handle] == uses[handle] and views[handle] == 1
+            if handle in discarded and chain_uses[handle] == uses[handle] and views[handle] == 1
         )
         names = tuple(link.kernel.description.name for link in self.links)
-        kernel = self.links[0].kernel
         sizes = {link.kernel.local_size for link in self.links} - {None}
-        planar = frozenset(
-            number for link in self.links for number, is_planar in _find_planar(link, numbers) if is_planar
-        )
-        fused = fuse_parts(
-            join_names(names),
-            parts,
-            unread,
-            planar,
-            sizes.pop() if len(sizes) == 1 else None,
-            kernel.description.backend,
-        )
+        planar = frozenset(number for link in self.links for number in _find_planar(link, numbers))
+        local_size = sizes.pop() if len(sizes) == 1 else None
+        backend = self.links[0].kernel.description.backend
+        fused = fuse_parts(join_names(names), parts, unread, planar, local_size, backend)
         handles = {
             numbers[key]: link.bound[position] for link in self.links for position, key in link.keys.items()
         }
         resources = tuple(handles[number] for number in fused.resources)
         extent, values = self.links[0].extent, tuple(self._list_values(fused))
-        return FusedChain(first, len(self.links), fused, resources, extent, values)
+
+        def record(graph: CommandGraph) -> None:
+            # with zeros as values: those of the replaced launches are copied later
+            kernel = make_kernel(fused.description, fused.local_size)
+            kernel.check_and_call((*resources, *fused.zeros), graph, {"exec_size": extent})
+
+        return Fusion(first, len(self.links), record, values)
 
     def _number_places(self, numbers: Mapping[Key, int]) -> dict[tuple[int, Linear], int]:
         """Assign numbers to the elements of one invocation each that several launches access."""
@@ -467,21 +448,20 @@ def _make_part(link: Link, numbers: Mapping[Key, int], places: Mapping[tuple[int
     element, keys = link.reach.element, link.keys
     arguments = {argument.name: argument for argument in element.kernel.arguments}
     of_resource = tuple(numbers[keys[position]] for position in range(len(element.kernel.resources)))
-    found: list[int | None] = []
+    registers: list[int | None] = []
     for expr, form in zip(element.elements, link.reach.forms, strict=True):
         assert isinstance(expr.value, Storage)
         place = None if form is None else places.get((of_resource[expr.value.index], form))
-        found.append(place)
+        registers.append(place)
     shapes = tuple(
         (arguments[info.shader_shape_name], of_resource[info.binding])
         for info in link.kernel.description.shader_arg_infos
         if info.shader_shape_name is not None and info.binding is not None
     )
-    return Part(element, of_resource, tuple(found), shapes)
+    return Part(element, of_resource, tuple(registers), shapes)
 
 
-def _find_planar(link: Link, numbers: Mapping[Key, int]) -> Iterator[tuple[int, bool]]:
-    keys = link.keys
+def _find_planar(link: Link, numbers: Mapping[Key, int]) -> Iterator[int]:
     for info in link.kernel.description.shader_arg_infos:
-        if info.binding is not None:
-            yield numbers[keys[info.binding]], info.planar
+        if info.binding is not None and info.planar:
+            yield numbers[link.keys[info.binding]]

@@ -12,7 +12,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.derived_dtypes import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.memory.image_formats import BorderColor, Filter, HostSampler, SamplerSettings, host_dtype
+from vkdispatch.base.memory.image_formats import Filter, HostSampler, SamplerSettings, host_dtype
 from vkdispatch.base.memory.image_transfers import mip_chain
 from vkdispatch.base.memory.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
@@ -37,14 +37,8 @@ from vkdispatch.shader.size import Extent
 
 
 _MAX_CHANNELS = 4
-_BORDERS = {
-    BorderColor.FLOAT_TRANSPARENT_BLACK: (0, 0, 0, 0),
-    BorderColor.INT_TRANSPARENT_BLACK: (0, 0, 0, 0),
-    BorderColor.FLOAT_OPAQUE_BLACK: (0, 0, 0, 1),
-    BorderColor.INT_OPAQUE_BLACK: (0, 0, 0, 1),
-    BorderColor.FLOAT_OPAQUE_WHITE: (1, 1, 1, 1),
-    BorderColor.INT_OPAQUE_WHITE: (1, 1, 1, 1),
-}
+# By half the number of a `BorderColor`: floats and integers have the same colors.
+_BORDERS = ((0, 0, 0, 0), (0, 0, 0, 1), (1, 1, 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +96,8 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
     label, binding = f"{who}: {slot.label}", slot.image
     if isinstance(value, (Image, Sampler)):
         image = check_image(who, slot, value)
-        for each in (value, image):
-            if each.destroyed:
+        for handle in (value, image):
+            if handle.destroyed:
                 raise UsageError(f"{label}: the image was destroyed")
         settings = value.settings if isinstance(value, Sampler) else None
         levels = [image.read(level=level) for level in range(1 if settings is None else image.mip_levels)]
@@ -120,14 +114,12 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         _check_dtype(label, binding, value)
         return _sample_host_image(label, slot, HostSampler(value))
     shape = _find_shape(label, binding, value)
-    if slot.writes and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, 0, slot.writes)
     whole = value if value.flags.c_contiguous else value.copy()
     return _make_host_image(slot, shape, [whole.reshape(shape)], None, value, whole)
 
 
 def _sample_host_image(label: str, slot: ImageSlot, sampler: HostSampler) -> HostImage:
-    _check_dtype(label, slot.image, sampler.data)
     shape = _find_shape(label, slot.image, sampler.data)
     first = np.ascontiguousarray(sampler.data).reshape(shape)
     levels = [first]
@@ -198,18 +190,15 @@ def _make_host_image(
 
 
 def _make_sampling(settings: SamplerSettings) -> Sampling:
-    linear = [
-        each is Filter.LINEAR for each in (settings.mag_filter, settings.min_filter, settings.mip_filter)
-    ]
     return Sampling(
-        linear[0],
-        linear[1],
-        linear[2],
+        settings.mag_filter is Filter.LINEAR,
+        settings.min_filter is Filter.LINEAR,
+        settings.mip_filter is Filter.LINEAR,
         settings.address_mode.name,
         settings.mip_lod_bias,
         settings.min_lod,
         settings.max_lod,
-        _BORDERS[settings.border_color],
+        _BORDERS[settings.border_color.value // 2],
     )
 
 
@@ -285,7 +274,7 @@ def make_host_resources(
         if isinstance(resource, Storage)
     }
     base = description.resource_binding_base
-    found: list[Any] = []
+    resources: list[Any] = []
     # Two arguments, perhaps views, may be the same memory.
     read: dict[int, Array] = {}
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots[:1]], values)
@@ -307,12 +296,12 @@ def make_host_resources(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
                     f"the buffer has the shape {buffer.shape}"
                 )
-            found.append(buffer)
+            resources.append(buffer)
         elif isinstance(slot, ImageSlot):
-            found.append(make_host_image(who, slot, value))
+            resources.append(make_host_image(who, slot, value))
         else:
-            found.append(value)
-    return tuple(found)
+            resources.append(value)
+    return tuple(resources)
 
 
 def parse_host_checks(value: object) -> Checks:
@@ -351,12 +340,17 @@ def _make_host_buffer(
         raise WrongBufferError(
             f"{label}: expected {text} for {host.name}, got one of {value.dtype} and shape {value.shape}"
         )
-    if axes > _MAX_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
-    if written and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, axes, written)
     whole = value if value.flags.c_contiguous else value.copy()
     return HostBuffer(value.shape[:axes], kind, value, _view_rows(kind, whole), whole)
+
+
+def _check_array(label: str, array: Array, axes: int, written: bool) -> None:
+    """Raise ValueError for too many axes of elements, or for an array that cannot be written but would be."""
+    if axes > _MAX_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
+    if written and not array.flags.writeable:
+        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
 
 
 def _make_host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
@@ -364,10 +358,7 @@ def _make_host_structures(label: str, kind: type[Structure], value: Any, written
         raise WrongBufferError(
             f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
         )
-    if value.ndim > _MAX_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {value.ndim}")
-    if written and not value.flags.writeable:
-        raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
+    _check_array(label, value, value.ndim, written)
     if value.dtype.names is None:
         raise WrongBufferError(f"{label}: expected an array of {kind.host}, got one of {value.dtype}")
     whole = np.ascontiguousarray(as_structure(kind, value, label))
@@ -465,8 +456,8 @@ def interpret_call(
             **options,
         )
     finally:
-        for each in written:
-            each.write_back()
+        for resource in written:
+            resource.write_back()
 
 
 def _pack_argument(who: str, slot: ValueSlot, value: Any) -> Array:

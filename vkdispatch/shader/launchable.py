@@ -4,7 +4,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
@@ -25,6 +25,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
+from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
@@ -38,13 +39,10 @@ from vkdispatch.shader import signature
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
 from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
-from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath
+from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
 from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
-
-if TYPE_CHECKING:
-    from vkdispatch.shader.fusion import FusedChain, FusedKernel
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -94,19 +92,13 @@ class LaunchableKernel:
     internal = False  # whether the kernel is one of the package's own, which profiles leave out
 
     def __init__(
-        self,
-        program: Program,
-        name: str,
-        origin: str | None,
-        local_size: object,
-        workgroups: object,
-        exec_size: object,
+        self, program: Program, origin: str | None, local_size: object, workgroups: object, exec_size: object
     ) -> None:
         """Prepare a program to be called; see `ShaderFunction`."""
         self.program = program
-        self.name = name
+        self.name = program.description.name
         self.origin = origin
-        self.who = describe_kernel(name, origin)
+        self.who = signature.describe_kernel(self.name, origin)
         self._is_auto = isinstance(local_size, str) and local_size == "auto"
         self.local_size = None if self._is_auto else parse_local_size(local_size)
         self._depends_on_groups = self.local_size is None and program.depends_on_workgroups()
@@ -115,26 +107,21 @@ class LaunchableKernel:
             self.require_free_groups()
         self.parameters = signature.read_parameters(program.description)
         self.names = tuple(parameter.name for parameter in self.parameters)
-        self._buffers = {
-            position: f"{self.who}: argument {parameter.name!r}"
+        slots = {
+            position: slot
             for position, parameter in enumerate(self.parameters)
-            if parameter.fields is None and isinstance(parameter.slots[0], signature.BufferSlot)
+            if parameter.fields is None and isinstance(slot := parameter.slots[0], signature.BufferSlot)
         }
-        self._kinds = {
-            position: slot.kind
-            for position in self._buffers
-            if isinstance(slot := self.parameters[position].slots[0], signature.BufferSlot)
-            and slot.kind is not None
-        }
+        self._buffers = {at: f"{self.who}: argument {self.names[at]!r}" for at in slots}
+        self._kinds = {at: slot.kind for at, slot in slots.items() if slot.kind is not None}
+        self._written = [at for at, slot in slots.items() if slot.writes]
         self.slots = signature.read_slots(program.description)
-        self.constants: tuple[ConstantArray, ...] = tuple(
-            parameter.default for parameter in signature.read_constants(program.description)
-        )
+        constants = signature.read_constants(program.description)
+        self.constants: tuple[ConstantArray, ...] = tuple(parameter.default for parameter in constants)
         self.size: LaunchSize | None = None
-        if exec_size is not None:
-            self.size = parse_launch_size("exec_size", exec_size, self.names)
-        elif workgroups is not None:
-            self.size = parse_launch_size("workgroups", workgroups, self.names)
+        for option, size in zip(_SIZE_OPTIONS, (exec_size, workgroups), strict=True):
+            if size is not None:
+                self.size = parse_launch_size(option, size, self.names)
         self._has_warned = False  # of gaps in shared memory
         self._lock = threading.RLock()
         self._owner = _Owner()
@@ -266,11 +253,9 @@ class LaunchableKernel:
 
     def _require_writable(self, values: tuple[Any, ...]) -> None:
         """Raise SharingError if the kernel writes memory that another library shares to be read only."""
-        for position, name in self._buffers.items():
-            slot = self.parameters[position].slots[0]
-            is_written = isinstance(slot, signature.BufferSlot) and slot.writes
-            if is_written and not getattr(values[position], "is_writable", True):
-                refuse_write(name)
+        for position in self._written:
+            if not getattr(values[position], "is_writable", True):
+                refuse_write(self._buffers[position])
 
     def _run(
         self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch
@@ -346,15 +331,8 @@ class LaunchableKernel:
                         )
                     _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
-                facts = (
-                    self.name,
-                    self.origin,
-                    local_size,
-                    self.program.kernel,
-                    kernel.layout,
-                    self.internal,
-                )
-                register_facts(kernel.plan, KernelFacts(*facts))
+                known = self.name, self.origin, local_size, self.program.kernel
+                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
@@ -379,13 +357,9 @@ class LaunchableKernel:
         # Fusing reads recorded arguments in the layout of the plain form.
         if program.kernel is None or variant.addressed:
             return kernel
-        fusible = _RecordedKernel(
-            program.description,
-            kernel.layout,
-            find_bound_resources(program.description, slots),
-            self.local_size,
-            min(info.max_bound_storage_buffers for info in context.device_infos),
-        )
+        resources = find_bound_resources(program.description, slots)
+        most = min(info.max_bound_storage_buffers for info in context.device_infos)
+        fusible = _RecordedKernel(program.description, kernel.layout, resources, self.local_size, most)
         return replace(kernel, fusible=fusible)
 
     def _adopt(
@@ -474,8 +448,6 @@ class LaunchableKernel:
             state = self.enter(context)
             if state.is_searched:
                 return state
-            from vkdispatch.shader.launching import load_size
-
             best = load_size(context, self.program.description, extent)
             return self.restart(context, None if best is None else (best, 1, 1))
 
@@ -487,45 +459,23 @@ def _drop_oldest(state: KernelState) -> None:
         del state.built[key]
 
 
-def describe_kernel(name: str, origin: str | None) -> str:
-    """Return what messages call a kernel: its name, and where it is defined."""
-    return f"{name} ({origin})" if origin else name
-
-
 class _RecordedKernel(FusibleKernel):
-    """A kernel as graphs record it; see `Fusible` in `execution_pipeline.optimization`."""
+    """A kernel as graphs record it."""
 
     __slots__ = ()
 
     def fuse(
         self, launches: Sequence[RecordedLaunch], uses: Mapping[int, int], discarded: frozenset[int]
     ) -> list[Fusion]:
-        """Find chains among launches in a row; see `Fusible`."""
+        """Find chains among launches in a row; see `Fusible` in `execution_pipeline.optimization`."""
         # Imported on first use: most programs fuse nothing.
         from vkdispatch.shader.fusion import find_chains
 
-        return [
-            Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
-            for chain in find_chains(launches, uses, discarded)
-        ]
-
-
-class _FusedLaunch:
-    """The launch that replaces a chain of launches; see `Chained` in `execution_pipeline.optimization`."""
-
-    def __init__(self, chain: "FusedChain") -> None:
-        self._chain = chain
-
-    def record(self, graph: CommandGraph) -> None:
-        """Record it with zeros as values. Those of the replaced launches are copied later."""
-        chain = self._chain
-        kernel = _make_fused_kernel(chain.kernel)
-        kernel.check_and_call((*chain.resources, *chain.kernel.zeros), graph, {"exec_size": chain.extent})
+        return find_chains(launches, uses, discarded, _make_fused_kernel)
 
 
 # Equal chains share one kernel.
 @functools.lru_cache(maxsize=256)
-def _make_fused_kernel(fused: "FusedKernel") -> LaunchableKernel:
-    name = fused.description.name
-    program = TracedProgram(name, fused.description, NO_CHECKS, None)
-    return LaunchableKernel(program, name, None, fused.local_size, None, None)
+def _make_fused_kernel(description: ShaderDescription, local_size: Extent | None) -> LaunchableKernel:
+    program = TracedProgram(description.name, description, NO_CHECKS, None)
+    return LaunchableKernel(program, None, local_size, None, None)

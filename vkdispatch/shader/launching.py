@@ -1,18 +1,21 @@
 """From a call to a launch: the state of a kernel in a context, the fast path, measured sizes."""
 
 import bisect
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol
 
-from vkdispatch.base.buffer import Buffer, renew_contents
+from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, Handle
+from vkdispatch.base.devices import identify_devices
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError
 from vkdispatch.base.image import Image
 from vkdispatch.base.process import show_wait
+from vkdispatch.base.record import field, record
 from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
@@ -39,18 +42,6 @@ class FastPath:
         What launches pass after the arguments.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_count",
-        "_in_groups",
-        "_kernels",
-        "_others",
-        "_ranks",
-        "_resources",
-        "constants",
-        "launch",
-    )
-
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...] = ()) -> None:
         """Prepare for launchers with these slots, the last of which get the `constants`."""
         self._count = len(slots)
@@ -70,7 +61,7 @@ class FastPath:
         place = bisect.bisect(self._ranks, rank)
         self._ranks.insert(place, rank)
         self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
-        self.launch, *others = (each.launcher.launch for each in self._kernels)
+        self.launch, *others = (built.launcher.launch for built in self._kernels)
         self._others = tuple(others)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
@@ -116,8 +107,6 @@ class FastPath:
 class TiledFastPath(FastPath):
     """Refuses the first launch that leaves a workgroup incomplete: the checking path warns of it."""
 
-    __slots__ = ("_group", "_has_refused")
-
     def __init__(
         self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...], group: Extent
     ) -> None:
@@ -155,6 +144,7 @@ def _make_picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[
 # ---- The state of a kernel in a context: what was built there, and how calls reach it --------------------
 
 
+@record(eq=False, frozen=False, slots=False)
 class KernelState:
     """The state of a kernel in one context. The context holds it, so that kernels keep no context alive.
 
@@ -174,31 +164,16 @@ class KernelState:
         What launches pass after the arguments, or None.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "built",
-        "coarsening",
-        "diagnostics",
-        "fast",
-        "fast_paths",
-        "is_searched",
-        "loop_guard",
-        "primary",
-        "shown",
-        "tuned",
-    )
-
-    def __init__(self, tuned: Extent | None = None, *, is_searched: bool = False) -> None:
-        self.tuned = tuned
-        self.is_searched = is_searched
-        self.built: dict[tuple[Extent, Variant], BuiltKernel] = {}
-        self.coarsening: Coarsening | None = None
-        self.primary: BuiltKernel | None = None
-        self.shown: ShaderSource | None = None
-        self.fast: FastPath | None = None
-        self.fast_paths: dict[str, FastPath] = {}
-        self.diagnostics: Diagnostics | None = None
-        self.loop_guard: GuardValues | None = None
+    tuned: Extent | None = None
+    is_searched: bool = False
+    built: dict[tuple[Extent, Variant], BuiltKernel] = field(factory=dict)
+    coarsening: Coarsening | None = None
+    primary: BuiltKernel | None = None
+    shown: ShaderSource | None = None
+    fast: FastPath | None = None
+    fast_paths: dict[str, FastPath] = field(factory=dict)
+    diagnostics: Diagnostics | None = None
+    loop_guard: GuardValues | None = None
 
 
 # ---- Workgroup sizes by measurement ----------------------------------------------------------------------
@@ -232,16 +207,13 @@ def list_candidates(context: Context) -> list[int]:
 
 
 def find_fastest_size(
-    context: Context,
-    make_trial: Callable[[int], Trial],
-    parameters: Sequence[Parameter],
-    values: Sequence[Any],
+    context: Context, make: Callable[[int], Trial], parameters: Sequence[Parameter], values: Sequence[Any]
 ) -> int:
     """Return the workgroup size whose launches take the least time in the median; 256 in a tie.
 
     Parameters
     ----------
-    make_trial
+    make
         Makes the kernel of a workgroup size.
     parameters, values
         The arguments of a call, checked. What the kernel writes is copied first.
@@ -253,21 +225,20 @@ def find_fastest_size(
         with pause_recording(), show_wait(f"measuring {len(list_candidates(context))} workgroup sizes"):
             for parameter, value in zip(parameters, values, strict=True):
                 if _is_written(parameter) and id(value) not in copies:
-                    is_image = isinstance(value, Image)
-                    copies[id(value)] = _copy_image(value) if is_image else _copy_buffer(value)
+                    copies[id(value)] = _copy_image(value) if isinstance(value, Image) else copy.copy(value)
             arguments = [copies.get(id(value), value) for value in values]
-            trials = {size: make_trial(size) for size in list_candidates(context)}
+            trials = {size: make(size) for size in list_candidates(context)}
             # The first round compiles and touches memory. Its times tell how many rounds count.
             warm = _measure(context, trials, arguments, 1)
             once = sum(times[0] for times in warm.values())
             rounds = min(_MAX_ROUNDS, max(_MIN_ROUNDS, math.ceil(_SECONDS / max(once, 1e-9))))
             all_times = _measure(context, trials, arguments, rounds)
-        found = {size: median(times) for size, times in all_times.items()}
+        medians = {size: median(times) for size, times in all_times.items()}
     finally:
-        for copy in copies.values():
-            copy.destroy()
-    best = min(found, key=lambda size: found[size])
-    if _USUAL in found and found[_USUAL] <= _TIE * found[best]:
+        for duplicate in copies.values():
+            duplicate.destroy()
+    best = min(medians, key=lambda size: medians[size])
+    if _USUAL in medians and medians[_USUAL] <= _TIE * medians[best]:
         return _USUAL
     return best
 
@@ -298,37 +269,23 @@ def _is_written(parameter: Parameter) -> bool:
     return any(isinstance(slot, (BufferSlot, ImageSlot)) and slot.writes for slot in parameter.slots)
 
 
-def _copy_buffer(buffer: Buffer[Any]) -> Buffer[Any]:
-    copy = Buffer(buffer.size, buffer.var_type)
-    copy.shader_shape = buffer.shader_shape
-    data = bytearray(buffer.mem_size)
-    for queue in range(buffer.context.queue_count):
-        buffer._native.read_into(queue, data)
-        copy._native.write(queue, data)
-    return copy
-
-
 def _copy_image(image: Image) -> Image:
     sizes = image.shape[1:] if image.layers > 1 else image.shape
-    copy = Image(sizes, image.layers, image.dtype, image.channels, image.view_type, image.mip_levels > 1)
+    duplicate = Image(sizes, image.layers, image.dtype, image.channels, image.view_type, image.mip_levels > 1)
     for queue in range(image.context.queue_count):
-        copy.write(image.read(queue), queue)
-    return copy
+        duplicate.write(image.read(queue), queue)
+    return duplicate
 
 
 # ---- memory
 
 
 def _make_key(context: Context, description: ShaderDescription, extent: Extent) -> str:
-    devices = [
-        f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
-        for info in context.device_infos
-    ]
     from hashlib import blake2b  # imported here: it takes time, and few programs need it
 
     code = blake2b(description.make_source(1, 1, 1).encode(), digest_size=16).hexdigest()
     size_class = (math.prod(extent) - 1).bit_length()
-    return "\n".join(("workgroup size 1", *devices, code, str(size_class)))
+    return f"workgroup size 1\n{identify_devices(context.device_infos)}\n{code}\n{size_class}"
 
 
 def store_size(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:

@@ -141,7 +141,7 @@ class MappingFunction(Referenced, Listed):
 
     def _get_state(self) -> tuple[Any, ...]:
         # Loading the evaluation imports the layer above, which computes called maps.
-        options = self.return_type, self.precise_math, _evaluation.function
+        options = self.return_type, self.precise_math, _evaluate
         return self.mapping_function, list(self.buffer_types), *options
 
     def _set_state(self, *state: Any) -> None:
@@ -154,7 +154,7 @@ class MappingFunction(Referenced, Listed):
         object.__setattr__(self, "_edition", None)
 
     def __repr__(self) -> str:
-        taken = ", ".join(format_annotation(each) for each in self.buffer_types)
+        taken = ", ".join(format_annotation(annotation) for annotation in self.buffer_types)
         result = f" -> {self.return_type.name}" if self.return_type is not None else ""
         return f"<map {self.name!r}: ({taken}){result}>"
 
@@ -186,7 +186,7 @@ class MappingFunction(Referenced, Listed):
         """
         if is_tracing():
             return self.callback(*arguments)
-        values = [is_value(each) for each in self.buffer_types]
+        values = [is_value(annotation) for annotation in self.buffer_types]
         if len(arguments) == len(values):
             return MappedArray(self, arguments)
         if len(arguments) == len(values) - 1 and values[0]:
@@ -334,13 +334,6 @@ class MappedArray(HostProtocols, Listed):
 
     __slots__ = ("__weakref__", "arguments", "context", "mapping", "shape", "size", "var_type")
 
-    mapping: MappingFunction
-    arguments: tuple[Any, ...]
-    shape: tuple[int, ...]
-    size: int
-    var_type: DType
-    context: Context
-
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""
         name = mapping.name
@@ -359,7 +352,7 @@ class MappedArray(HostProtocols, Listed):
             )
         self.shape = shape if arrays else buffers[0].shape
         self.size = math.prod(self.shape)
-        self.context = (arrays or buffers)[0].context
+        self.context: Context = (arrays or buffers)[0].context
 
     def read(
         self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
@@ -392,9 +385,9 @@ class MappedArray(HostProtocols, Listed):
                 f"context: map {self.mapping.name!r} is computed in the context of its arguments, "
                 "which is another one; omit context"
             )
-        if _evaluation.function is None:
+        if _evaluate is None:
             raise UsageError("importing vkdispatch.families.calls makes maps arrays; vd.map does so")
-        return _evaluation.function(self)
+        return _evaluate(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.mapping, self.arguments)
@@ -403,18 +396,14 @@ class MappedArray(HostProtocols, Listed):
         return f"<{self.mapping.name!r} mapped: {self.shape} of {self.var_type.name}>"
 
 
-class _Evaluation:
-    """The function that computes called maps. A layer above sets it."""
-
-    function: Callable[[MappedArray], Buffer[Any]] | None = None
-
-
-_evaluation = _Evaluation()
+# The function that computes called maps. A layer above sets it.
+_evaluate: Callable[[MappedArray], Buffer[Any]] | None = None
 
 
 def evaluate_with(function: Callable[[MappedArray], Buffer[Any]]) -> None:
     """Set the function that computes called maps."""
-    _evaluation.function = function
+    global _evaluate
+    _evaluate = function
 
 
 class OutputMap(Listed):
@@ -431,10 +420,6 @@ class OutputMap(Listed):
     """
 
     __slots__ = ("arguments", "mapping", "shape")
-
-    mapping: MappingFunction
-    arguments: tuple[Any, ...]
-    shape: tuple[int, ...]
 
     def __init__(self, mapping: MappingFunction, arguments: Sequence[Any]) -> None:
         """See `MappingFunction.__call__`."""

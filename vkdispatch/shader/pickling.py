@@ -61,12 +61,12 @@ class Sources:
 
 def collect_sources(codes: list[CodeType]) -> Sources:
     """Return the lines of code objects, as far as their files are found."""
-    found = Sources()
+    sources = Sources()
     wanted: dict[str, set[int] | None] = {}
     for code in codes:
         file = code.co_filename
         if file.startswith(_PACKAGE):
-            found.own[file] = file[len(_PACKAGE) :]
+            sources.own[file] = file[len(_PACKAGE) :]
             continue
         numbers = wanted.setdefault(file, set())
         if code.co_name == "<lambda>" or "__class__" in code.co_freevars:
@@ -77,8 +77,8 @@ def collect_sources(codes: list[CodeType]) -> Sources:
         lines = linecache.getlines(file)
         if lines:
             kept = [line if numbers is None or at in numbers else "\n" for at, line in enumerate(lines, 1)]
-            found.texts[file] = "".join(kept[: None if numbers is None else max(numbers)])
-    return found
+            sources.texts[file] = "".join(kept[: None if numbers is None else max(numbers)])
+    return sources
 
 
 def _line_numbers(code: CodeType) -> range:
@@ -168,8 +168,8 @@ class Referenced:
 
     def _reduce_otherwise(self) -> tuple[Any, ...] | None:
         """Return how it is pickled if not by value: by name; None if it has none."""
-        found = _find_name(self, self._home())
-        return (_load_named, found) if isinstance(found, tuple) else None
+        name = _find_name(self, self._home())
+        return (_load_named, name) if isinstance(name, tuple) else None
 
     def __copy__(self) -> Self:
         return self
@@ -181,8 +181,6 @@ class Referenced:
         otherwise = self._reduce_otherwise()
         if otherwise is not None:
             return otherwise
-        # Few programs pickle kernels by value.
-
         if not can_pickle_functions():
             home = self._home()
             if home is not None and _look_up(*home) is self:
@@ -197,7 +195,6 @@ class Referenced:
         return self.__reduce__()
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-
         return type(self).__name__, hash_content(self)
 
 
@@ -229,15 +226,15 @@ def _is_pickled_by_value(module: str) -> bool:
         return True
     cloudpickle: Any = sys.modules.get("cloudpickle")
     marked = cloudpickle.list_registry_pickle_by_value() if cloudpickle is not None else ()
-    return any(module == each or module.startswith(f"{each}.") for each in marked)
+    return any(module == prefix or module.startswith(f"{prefix}.") for prefix in marked)
 
 
 def _look_up(module: str, qualified: str) -> object:
     """Return the object that a loaded module has under a name, or None."""
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in qualified.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _load_named(module: str, qualified: str) -> Any:
@@ -249,13 +246,13 @@ def _load_named(module: str, qualified: str) -> Any:
         The module has no such name here.
     """
     import_module(module)
-    found = _look_up(module, qualified)
-    if found is None:
+    value = _look_up(module, qualified)
+    if value is None:
         raise UnpicklableError(
             f"a pickle refers to {module}.{qualified}, which this process does not have; define it at the "
             "top level of that module"
         )
-    return found
+    return value
 
 
 # ---- Pickles by value ------------------------------------------------------------------------------------
@@ -322,21 +319,21 @@ def load_payload(payload: bytes) -> Any:
         It was made by another version of Python or of this package.
     """
     key = _hash(payload)
-    found = _known.get(key)
-    if found is None:
+    item = _known.get(key)
+    if item is None:
         # without the lock, since loading may import modules
-        found = _load(payload)
-        found._arrive(key)
+        item = _load(payload)
+        item._arrive(key)
     with _lock:
         # another thread may have been faster
-        found = _known.setdefault(key, found)
-        if found._is_fixed:
-            _payloads.setdefault(found, payload)
-        _recent[key] = found, len(payload)
+        item = _known.setdefault(key, item)
+        if item._is_fixed:
+            _payloads.setdefault(item, payload)
+        _recent[key] = item, len(payload)
         _recent.move_to_end(key)
         while len(_recent) > _MAX_RECENT or sum(size for _, size in _recent.values()) > _MAX_RECENT_BYTES:
             _recent.popitem(last=False)
-    return found
+    return item
 
 
 def hash_content(item: Any) -> str:
@@ -400,14 +397,14 @@ def list_operands_first(kernel: Kernel) -> list[Expr]:
 
     A pickle that holds them in this order before the kernel needs no recursion for them.
     """
-    found: list[Expr] = []
+    expressions: list[Expr] = []
     done: set[int] = set()
     for statement in walk(kernel.body):
         for root in expressions_of(statement):
             for expr in postorder(root, done, _list_parts):
                 done.add(id(expr))
-                found.append(expr)
-    return found
+                expressions.append(expr)
+    return expressions
 
 
 def _list_parts(expr: Expr) -> Iterable[Expr]:
@@ -489,24 +486,20 @@ def _reduce_type(kind: type[Any]) -> Any:
     if issubclass(kind, Placed) and kind is not Placed:
         return placed_type, (made.name, made.child_type, made.numpy_shape, made.strides)
     reduce = copyreg.dispatch_table.get(type(kind))
-    found = reduce(kind) if reduce is not None else None
-    return found if isinstance(found, tuple) else None
+    recipe = reduce(kind) if reduce is not None else None
+    return recipe if isinstance(recipe, tuple) else None
 
 
 def _refuse(item: Any, obj: Any, functions: list[FunctionType]) -> UnpicklableError:
     """Return the error for an object of a device that pickled functions refer to."""
     kind = type(obj).__name__
-    for function in functions:
+    where = f"it refers to a {kind}"
+    for function in reversed(functions):
         variables = inspect.getclosurevars(function)
-        for name, value in (*variables.nonlocals.items(), *variables.globals.items()):
-            if value is obj:
-                where = f"its function {function.__name__!r} refers to {name!r}, a {kind}"
-                break
-        else:
-            continue
-        break
-    else:
-        where = f"it refers to a {kind}"
+        values = {**variables.globals, **variables.nonlocals}
+        names = [name for name, value in values.items() if value is obj]
+        if names:
+            where = f"its function {function.__name__!r} refers to {names[0]!r}, a {kind}"
     return UnpicklableError(
         f"{item._describe()} cannot be pickled: {where}, which is on a device; make it an argument, or "
         "refer to a NumPy array or a number"

@@ -3,13 +3,14 @@
 import functools
 import os
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kernel_errors import NOTES, Check, StandingTicket, journal_of
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, use_context
+from vkdispatch.base.devices import identify_devices
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, VkDispatchError
 from vkdispatch.base.record import record, replace
@@ -29,7 +30,7 @@ from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.building import BuiltKernel, GuardValues, KernelSource, Launch, build_kernel
-from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, ValueSlot, read_slots
+from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, Slots, ValueSlot, read_slots
 from vkdispatch.shader.size import Extent
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, without_float_atomics
 
@@ -72,9 +73,9 @@ class Observation:
     @functools.cached_property
     def _widened(self) -> "Observation":
         kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
-        found = _observe_kernel(self.source, kernel, self.checks)
-        assert found is not None
-        return found
+        observation = _observe_kernel(self.source, kernel, self.checks)
+        assert observation is not None
+        return observation
 
     def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
         """Launch a call, wait, and deliver its reports; or record it.
@@ -243,11 +244,7 @@ def find_loop_limit(context: Context) -> int | None:
     It is measured by a kernel with a long loop, and kept on disk for the device and its driver.
     """
     if _STATE_KEY not in context.kept:
-        devices = (
-            f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
-            for info in context.device_infos
-        )
-        key = "\n".join((f"loop limit of {_PROBED} rounds 1", *devices))
+        key = f"loop limit of {_PROBED} rounds 1\n{identify_devices(context.device_infos)}"
         stored = disk_cache.load("measured", key)
         rounds = int(stored) if stored is not None and stored.isdigit() else 0
         if not 0 < rounds <= _PROBED:
@@ -305,46 +302,49 @@ def _measure_rounds(context: Context) -> int:
 # ---- The programs of kernels, which compile to variants --------------------------------------------------
 
 
-class Program(Protocol):
-    """The program of a kernel, as far as calling, launching and recording use it."""
+class Program:
+    """The program of a kernel. The methods here are those of code of which nothing is known.
 
-    @property
-    def description(self) -> ShaderDescription:
-        """The description that is launched: an instrumented one if the kernel prints or is checked."""
+    Attributes
+    ----------
+    description
+        What is launched: an instrumented kernel if the kernel prints or is checked.
+    observation
+        How the kernel is observed, or None if it neither prints nor is checked.
+    kernel
+        The IR of what is launched, from which any variant can be generated. None for GLSL and SPIR-V.
+    """
 
-    @property
-    def observation(self) -> Observation | None:
-        """How the kernel is observed, or None if it neither prints nor is checked."""
-
-    @property
-    def kernel(self) -> Kernel | None:
-        """The IR, from which any variant can be generated. None for GLSL and SPIR-V."""
+    description: ShaderDescription
+    observation: Observation | None = None
+    kernel: Kernel | None = None
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
+        return True
 
     def loop_guard(self, context: Context, variant: Variant) -> LoopGuard | None:
         """Return the form whose loops report that the driver ended them, if the devices need one."""
+        return None
 
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return which launches use the coarse variant."""
+        return UNCOARSENED
 
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size. Raises as `build_kernel`.
 
         `slots` are what the caller's arguments and the constant arrays fill.
         """
+        raise NotImplementedError
 
 
-class TracedProgram:
-    """The program of a traced kernel; see `Program`."""
+class TracedProgram(Program):
+    """The program of a traced kernel."""
+
+    kernel: Kernel
 
     def __init__(self, who: str, source: ShaderDescription, checks: Checks, place: str | None) -> None:
         """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
@@ -353,11 +353,7 @@ class TracedProgram:
         self._place = place
         self.observation = observe(source, checks)
         self.description = source if self.observation is None else self.observation.description
-
-    @property
-    def kernel(self) -> Kernel:
-        """The IR of what is launched."""
-        return self.description.kernel
+        self.kernel = self.description.kernel
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
@@ -386,12 +382,7 @@ class TracedProgram:
         return self.description if self.observation is None else self.observation.select(variant).description
 
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
         observation, guard = self.observation, self.loop_guard(context, variant)

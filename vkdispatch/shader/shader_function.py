@@ -9,16 +9,10 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from vkdispatch.base import errors
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import get_context, is_context_initialized
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    KernelWarning,
-    UsageError,
-    VkDispatchError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import Listed
@@ -32,10 +26,11 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.arguments import check_values
 from vkdispatch.shader.building import BuiltKernel, check_local_size
 from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed
-from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
-from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError
+from vkdispatch.shader.launchable import LaunchableKernel
+from vkdispatch.shader.launching import KernelState, find_fastest_size, store_size
+from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError, list_operands_first
 from vkdispatch.shader.program import Program, TracedProgram, parse_check
-from vkdispatch.shader.signature import bind_values, read_constants, read_parameters
+from vkdispatch.shader.signature import bind_values, describe_kernel, read_constants, read_parameters
 from vkdispatch.shader.size import Extent
 
 if TYPE_CHECKING:
@@ -125,7 +120,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Both `workgroups` and `exec_count` are given, or a size is invalid.
         """
         if workgroups is not None and exec_count is not None:
-            raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
+            raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
         self.shader_description = shader_description
         self.name = shader_description.name
         self.local_size = local_size
@@ -135,7 +130,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if program is None:
             who = describe_kernel(self.name, origin)
             program = TracedProgram(who, shader_description, parse_check(check), origin)
-        self._kernel = LaunchableKernel(program, self.name, origin, local_size, workgroups, exec_count)
+        self._kernel = LaunchableKernel(program, origin, local_size, workgroups, exec_count)
         expect_kernels()
 
     # How it is traced again; None if it reads nothing that can change.
@@ -171,19 +166,18 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _is_fixed(self) -> bool:
         # functions may read variables that change, and dataclasses have fields that do
         values = [info.default_value for info in self.shader_description.shader_arg_infos]
-        is_plain = all(isinstance(each, _FIXED) for each in values) and self._followed is None
+        is_plain = all(isinstance(value, _FIXED) for value in values) and self._followed is None
         return is_plain and not callable(self.exec_size) and not callable(self.workgroups)
 
     def _reduce_otherwise(self) -> tuple[Any, ...] | None:
         return super()._reduce_otherwise() if self._method is None else (getattr, self._take_apart())
 
     def _get_state(self) -> tuple[Any, ...]:
-        # Imported on first use: few programs pickle kernels by value.
-        from vkdispatch.shader.pickling import list_operands_first
-
         self._follow()
         description = self.shader_description
-        operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]
+        operands = [
+            list_operands_first(program) for program in (description.kernel, description.asserting) if program
+        ]
         sizes = self.local_size, self.workgroups, self.exec_size
         return operands, description, sizes, self._kernel.origin, self.check, self._defined, self.internal
 
@@ -269,7 +263,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
                 warnings.warn(
                     f"{kernel.who}: what it reads has changed, but it keeps the values that it was traced "
                     "with, as another kernel was made of the same function since; make it anew",
-                    KernelWarning,
+                    errors.KernelWarning,
                     stacklevel=3,
                 )
                 return kernel
@@ -293,8 +287,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         followed, guard = self._followed, self._kernel.guard
         assert followed is not None and followed.snapshot is not None and guard is not None
         with followed.lock:
-            changed = [each for each in followed.snapshot.find_changed() if each.is_name]
-            if any(each.place in later.places for each in changed):
+            changed = [watch for watch in followed.snapshot.find_changed() if watch.is_name]
+            if any(watch.place in later.places for watch in changed):
                 followed.is_superseded = True
                 followed.dependencies.ignore(changed)
                 guard.adopt(followed.dependencies.look().guard)
@@ -340,26 +334,23 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         MemoryError
             There is no room for the copies.
         """
-        # Imported on first use, as the interpreter is.
-        from vkdispatch.shader.launching import find_fastest_size, store_size
-
         kernel = self._follow()
         kernel.require_free_groups()
         if "graph" in kwargs:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{kernel.who}: autotune does not accept a graph: it launches kernels itself"
             )
         size, named = kernel.read_size(kwargs)
         if size.in_groups:
-            raise UsageError(f"{kernel.who}: autotune needs an exec_size, not workgroups")
+            raise errors.UsageError(f"{kernel.who}: autotune needs an exec_size, not workgroups")
         if is_dummy():
-            raise UsageError(f"{kernel.who}: kernels do not run on the dummy backend")
+            raise errors.UsageError(f"{kernel.who}: kernels do not run on the dummy backend")
         context = get_context()
         values = bind_values(kernel.who, kernel.parameters, args, named)
         check_values(kernel.who, kernel.parameters, values, context, None)
         extent = kernel.compute_extent(size, values)
         if 0 in extent:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{kernel.who}: autotune: exec_size: {extent} has no invocations to time"
             )
 
@@ -374,10 +365,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         return best
 
     @property
+    def _latest(self) -> KernelState:
+        """The state in the context used last."""
+        return self._kernel.latest() or KernelState()
+
+    @property
     def _built(self) -> dict[tuple[Extent, Variant], BuiltKernel]:
         """The compiled kernels in the context used last."""
-        latest = self._kernel.latest()
-        return latest.built if latest else {}
+        return self._latest.built
 
     # -- without a device
 
@@ -448,26 +443,25 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        latest = self._kernel.latest()
-        return latest is not None and latest.shown is not None
+        return self._latest.shown is not None
 
     @property
     def plan(self) -> ComputePlan | None:
         """The compiled kernel, once built."""
-        latest = self._kernel.latest()
-        return latest.primary.plan if latest and latest.primary else None
+        primary = self._latest.primary
+        return primary.plan if primary else None
 
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        latest = self._kernel.latest()
-        return latest.shown.code if latest and latest.shown else None
+        shown = self._latest.shown
+        return shown.code if shown else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        latest = self._kernel.latest()
-        return LaunchBounds(latest.shown.local_size) if latest and latest.shown else None
+        shown = self._latest.shown
+        return LaunchBounds(shown.local_size) if shown else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
@@ -509,8 +503,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if build and (can_compile() or is_dummy()) and not kernel.is_sized_by_calls:
             self.build()
             kernel = self._follow()
-        latest = kernel.latest()
-        source = latest.shown if latest else None
+        source = self._latest.shown
         if source is None:
             in_groups = kernel.is_sized_in_groups
             local_size = kernel.assume_group(in_groups)
@@ -528,7 +521,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def __repr__(self) -> str:
         try:
             return repr(self.get_src())
-        except VkDispatchError:
+        except errors.VkDispatchError:
             # There is no device, or the kernel does not compile for it.
             return repr(self.get_src(build=False))
 
@@ -604,12 +597,12 @@ _made = weakref.WeakKeyDictionary()
 
 def _supersede_earlier(function: types.FunctionType, kernel: ShaderFunction, snapshot: Snapshot) -> None:
     """Let kernels keep their values that were made by the same `def`, executed before, as in a loop."""
-    earlier = [each for each in _made.get(function.__code__, ()) if each() is not None]
+    earlier = [reference for reference in _made.get(function.__code__, ()) if reference() is not None]
     _made[function.__code__] = [*earlier, weakref.ref(kernel)]
-    for other in filter(None, (each() for each in earlier)):
+    for other in filter(None, (reference() for reference in earlier)):
         assert other._followed is not None
         (before,) = other._followed.dependencies.functions
         # cells are compared by what they hold
-        cells = [tuple(map(id, each.__closure__ or ())) for each in (before, function)]
+        cells = [tuple(map(id, reference.__closure__ or ())) for reference in (before, function)]
         if before is not function and cells[0] == cells[1]:
             other._supersede(snapshot)

@@ -230,6 +230,7 @@ class ImageSlot:
 
 
 Slot = BufferSlot | ImageSlot | ValueSlot
+Slots = tuple[Slot, ...]
 
 
 def make_zero(kind: DType) -> Any:
@@ -374,8 +375,11 @@ def _evaluate(
 
 def describe_function(function: Callable[..., Any]) -> str:
     """Return what messages call a function that is no kernel yet: its name, and where it is defined."""
-    origin = find_origin(function)
-    name = getattr(function, "__name__", type(function).__name__)
+    return describe_kernel(getattr(function, "__name__", type(function).__name__), find_origin(function))
+
+
+def describe_kernel(name: str, origin: str | None) -> str:
+    """Return what messages call a kernel: its name, and where it is defined."""
     return f"{name} ({origin})" if origin else name
 
 
@@ -487,24 +491,15 @@ def _make_parameter(description: ShaderDescription, info: ShaderArgumentInfo) ->
     if info.binding is not None:
         binding = info.binding + description.resource_binding_base
         reads, writes = description.binding_access[binding]
-        slot: Slot = (
-            BufferSlot(
-                label,
-                binding,
-                info.shader_shape_name,
-                reads,
-                writes,
-                info.planar,
-                info.dtype.item_size if info.dtype is not None else 1,
-                None if info.reinterpreted or info.dtype is None else memory_type(info.dtype),
-                MAX_UNSIGNED if info.unsigned else MAX_NARROW,
-                info.least_bytes,
-                info.uniform,
-            )
-            if info.image is None
-            else ImageSlot(label, binding, info.image, reads, writes)
-        )
-        return Parameter(info.name, info.default_value, (slot,), None, False)
+        if info.image is not None:
+            image = ImageSlot(label, binding, info.image, reads, writes)
+            return Parameter(info.name, info.default_value, (image,), None, False)
+        size = info.dtype.item_size if info.dtype is not None else 1
+        kind = None if info.reinterpreted or info.dtype is None else memory_type(info.dtype)
+        most = MAX_UNSIGNED if info.unsigned else MAX_NARROW
+        layout = info.planar, size, kind, most, info.least_bytes, info.uniform
+        buffer = BufferSlot(label, binding, info.shader_shape_name, reads, writes, *layout)
+        return Parameter(info.name, info.default_value, (buffer,), None, False)
     members = tuple(zip(info.members, info.member_dtypes, strict=True))
     if info.arg_type is ArgType.CONSTANT_DATACLASS:
         slots = tuple(
@@ -557,16 +552,11 @@ def split_value(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Sl
     if parameter.fields is None:
         yield parameter.slots[0], value
         return
-    if parameter.mapping:
-        yield from zip(
-            parameter.slots, read_members(who, parameter.name, parameter.fields, value), strict=True
-        )
-        return
-    if not hasattr(value, "__dataclass_fields__") or isinstance(value, type):
+    if not parameter.mapping and not _is_dataclass(value):
         raise ArgumentTypeError(
             f"{who}: argument {parameter.name!r}: {_describe_expected(parameter)}, got {describe(value)}"
         )
-    if any("[" in field for field in parameter.fields):
+    if parameter.mapping or any("[" in field for field in parameter.fields):
         parts = read_members(who, parameter.name, parameter.fields, value)
         yield from zip(parameter.slots, parts, strict=True)
         return

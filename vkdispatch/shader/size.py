@@ -121,7 +121,7 @@ def parse_launch_size(option: str, value: object, names: Sequence[str]) -> Launc
     if isinstance(value, str):
         return LaunchSize(option, None, _compile(option, value, tuple(names)), tuple(names))
     if callable(value):
-        return LaunchSize(option, None, _pass_call_values(value, tuple(names)))
+        return LaunchSize(option, None, lambda *values: value(CallValues(names, values)))
     return LaunchSize(option, parse_extent(option, value), None)
 
 
@@ -160,10 +160,8 @@ def _compile(option: str, text: str, names: tuple[str, ...]) -> Callable[..., An
 
 def _find_globals(code: CodeType) -> set[str]:
     """Return the names that an expression reads and does not bind itself."""
-    found = {
-        each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    return found.union(*(_find_globals(value) for value in code.co_consts if isinstance(value, CodeType)))
+    names = {op.argval for op in dis.get_instructions(code) if op.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_find_globals(value) for value in code.co_consts if isinstance(value, CodeType)))
 
 
 def _explain_unknown_name(option: str, text: str, name: str, names: Sequence[str]) -> str:
@@ -196,17 +194,10 @@ def _explain_missing_attribute(
     return f"{option}: {what} has no attribute {error.name!r}{meant}"
 
 
-def _pass_call_values(function: Callable[[CallValues], Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    def compute(*values: Any) -> Any:
-        return function(CallValues(names, values))
-
-    return compute
-
-
 def parse_extent(option: str, value: object) -> Extent:
     """Return 1 to 3 ints of 0 or more, padded with 1 to three. Raises ValueError for anything else."""
     axes = value if isinstance(value, tuple) else (value,)
-    if not 1 <= len(axes) <= 3 or not all(_is_integer(axis) for axis in axes):
+    if not 1 <= len(axes) <= 3 or None in map(as_int, axes):
         raise ArgumentValueError(f"{option}: expected {_FORMS}; got {value!r}")
     x, y, z = (*(operator.index(axis) for axis in axes), 1, 1)[:3]
     if x < 0 or y < 0 or z < 0:
@@ -231,7 +222,7 @@ def parse_local_size(value: object) -> Extent | None:
     """
     if value is None:
         return None
-    if isinstance(value, str) or not (_is_integer(value) or isinstance(value, (tuple, list))):
+    if isinstance(value, str) or not (as_int(value) is not None or isinstance(value, (tuple, list))):
         raise ArgumentTypeError(f"local_size: expected 1 to 3 ints, such as (256, 1, 1), got {value!r}")
     try:
         size = parse_extent("local_size", tuple(value) if isinstance(value, list) else value)
@@ -240,7 +231,3 @@ def parse_local_size(value: object) -> Extent | None:
         raise ArgumentValueError
     except ArgumentValueError:
         raise ArgumentValueError(f"local_size: expected 1 to 3 positive ints, got {value!r}") from None
-
-
-def _is_integer(value: object) -> bool:
-    return as_int(value) is not None

@@ -13,13 +13,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import Usage, packed_buffers, reaches_elements, remember, usage
 from vkdispatch.compiler.analyses.joint_flow import is_barrier
-from vkdispatch.compiler.glsl.emulation import (
-    EXTENDED_TYPES,
-    REPLACED,
-    can_emulate,
-    has_bfloat16_matrices,
-    subgroup_class,
-)
+from vkdispatch.compiler.glsl import emulation
 from vkdispatch.compiler.ir import statements
 from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
@@ -102,7 +96,7 @@ def _is_in_tile(place: ir.Expr) -> bool:
     """Whether a place in shared memory may be another one for each invocation."""
     root = ir.root_of(place)
     return isinstance(root.value, ir.SharedArray) and any(
-        each.op is not ir.Op.LITERAL for each in ir.place_operands(place)
+        operand.op is not ir.Op.LITERAL for operand in ir.place_operands(place)
     )
 
 
@@ -112,7 +106,7 @@ def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
         return None
     if "cooperativeMatrix" not in device.features:
         return "cooperative matrices (cooperativeMatrix of VK_KHR_cooperative_matrix)"
-    if has_bfloat16_matrices(used):
+    if emulation.has_bfloat16_matrices(used):
         if any(component_type(kind) is float16 for kind in used.dtypes):
             return "float16 in kernels with cooperative matrices of bfloat16"
         if "shaderBFloat16CooperativeMatrix" not in device.features:
@@ -150,12 +144,12 @@ def _find_missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
     if not device.supported_stages & _COMPUTE_STAGE:
         return "subgroup operations in compute kernels (VkPhysicalDeviceSubgroupProperties.supportedStages)"
     for function in sorted(used.subgroup_functions):
-        group = subgroup_class(function)
+        group = emulation.subgroup_class(function)
         if not device.supported_operations & SUBGROUP_BITS[group]:
             flag = f"VK_SUBGROUP_FEATURE_{group.upper()}_BIT"
             return f"subgroup operations of the class {group!r}, which {function} needs ({flag})"
     if "shaderSubgroupExtendedTypes" not in device.features:
-        for kinds, _ in EXTENDED_TYPES:
+        for kinds, _ in emulation.EXTENDED_TYPES:
             for kind in kinds:
                 if kind in used.subgroup_dtypes:
                     return f"subgroup operations of {kind.name} (shaderSubgroupExtendedTypes)"
@@ -274,25 +268,25 @@ def find_lacks(kernel: ir.Kernel, context: Context) -> frozenset[str]:
     short = any(_count_scalar_bytes(member.dtype) == 2 for member in kernel.arguments)
     if "packed" not in _FORCED:
         infos = context.device_infos
-        found = {
+        missing = {
             feature
             for feature in wanted | computed
             if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
         }
-        found |= _find_missing_classes(used, context)
-        if short and (found & computed or not all(map(_takes_short_arguments, infos))):
-            found.add(statements.SHORT_ARGUMENTS)
-        return frozenset(found)
+        missing |= _find_missing_classes(used, context)
+        if short and (missing & computed or not all(map(_takes_short_arguments, infos))):
+            missing.add(statements.SHORT_ARGUMENTS)
+        return frozenset(missing)
     classes = _find_replaceable_classes(used) if _can_go_by_lanes(context) else set()
     forced = frozenset(wanted | computed | classes | ({statements.SHORT_ARGUMENTS} if short else set()))
-    if not can_emulate(kernel, forced):
+    if not emulation.can_emulate(kernel, forced):
         forced = frozenset(wanted | classes)
     return forced if can_pack(kernel, forced) else frozenset()
 
 
 def _find_replaceable_classes(used: Usage) -> set[str]:
     """Return the classes of a kernel's subgroup operations that a variant can replace."""
-    return {subgroup_class(function) for function in used.subgroup_functions} & REPLACED
+    return {emulation.subgroup_class(function) for function in used.subgroup_functions} & emulation.REPLACED
 
 
 def _can_go_by_lanes(context: Context) -> bool:

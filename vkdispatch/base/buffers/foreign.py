@@ -2,15 +2,16 @@
 
 import copy as copies
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import MAX_AXES
+from vkdispatch.base.record import field, record
 from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, find_link
 from vkdispatch.base.sharing.formats import note, start_clock
@@ -18,7 +19,7 @@ from vkdispatch.base.sharing.formats import note, start_clock
 # ---- Buffers on memory of other libraries: `vd.from_dlpack` and `vd.share` -------------------------------
 
 
-class WrongArrayError(SharingError, ArgumentTypeError):
+class WrongArrayError(errors.SharingError, errors.ArgumentTypeError):
     """An array of another library where a buffer is expected, which would have to be copied."""
 
 
@@ -60,26 +61,22 @@ def from_dlpack(
     array([1., 2., 3.], dtype=float32)
     """
     if copy not in (None, False, True):
-        raise ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
+        raise errors.ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
     if isinstance(x, dlpack.SharedMemory):
         x = x.source
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
     begin = start_clock()
     context = get_context() if device is None else device
-    if not isinstance(context, Context):
-        raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
+    errors.check_type("device", context, Context, "a vd.Context or None")
     elements = dlpack.take_elements(x, "x", context)
-    obstacle = _find_obstacle(elements, context)
-    if copy is not True and obstacle is None:
-        try:
-            buffer = _import(elements, context, ordered)
+    if copy is not True:
+        buffer = _import(elements, context, ordered)
+        if isinstance(buffer, Buffer):
             note("take", context, begin)
             return buffer
-        except VulkanError as error:
-            obstacle = f"the driver refused it: {error}"
-    if copy is False:
-        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
+        if copy is False:
+            raise errors.SharingError(f"copy: False was passed, but x must be copied: {buffer}")
     return upload(elements, context)
 
 
@@ -146,25 +143,21 @@ def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) 
         try:
             x = np.asarray(memoryview(x))
         except TypeError:
-            raise ArgumentTypeError(
+            raise errors.ArgumentTypeError(
                 f"{name}: expected a buffer, an array, or an object with Python's buffer protocol, got "
                 f"{type(x).__name__}"
             ) from None
     begin = start_clock()
     context = get_context()
     elements = dlpack.merge_components(dlpack.take_elements(x, name, context), kind)
-    obstacle = _find_obstacle(elements, context)
-    if obstacle is None:
-        try:
-            buffer = _import(elements, context, ordered, name)
-            if elements.stream is not None:
-                find_link(context).add_visitor(elements.stream)
-            note("take", context, begin)
-            return buffer
-        except VulkanError as error:
-            obstacle = f"the driver refused it: {error}"
-    copy = "vd.from_dlpack(x, copy=True)" if is_array else "vd.asbuffer(np.array(x))"
-    raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with {copy}")
+    buffer = _import(elements, context, ordered, name)
+    if not isinstance(buffer, Buffer):
+        copy = "vd.from_dlpack(x, copy=True)" if is_array else "vd.asbuffer(np.array(x))"
+        raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {buffer}; copy it, with {copy}")
+    if elements.stream is not None:
+        find_link(context).add_visitor(elements.stream)
+    note("take", context, begin)
+    return buffer
 
 
 def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
@@ -181,18 +174,25 @@ def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
 
 def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
     if len(elements.shape) > MAX_AXES:
-        raise SharingError(
+        raise errors.SharingError(
             f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
             "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
         )
 
 
-def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any]:
+def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any] | str:
+    """Return a buffer on the memory of elements, or why they have to be copied."""
+    obstacle = _find_obstacle(elements, context)
+    if obstacle is not None:
+        return obstacle
     _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
-    imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
-    return foreign_buffer(imported, elements, elements.shape, context)
+    try:
+        imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
+        return foreign_buffer(imported, elements, elements.shape, context)
+    except errors.VulkanError as error:
+        return f"the driver refused it: {error}"
 
 
 def foreign_buffer(
@@ -218,7 +218,7 @@ def upload(
     buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
         if not dlpack.is_contiguous(elements):
-            raise SharingError(
+            raise errors.SharingError(
                 "x: its elements are not contiguous in C order; copy it with x.contiguous() "
                 "or cupy.ascontiguousarray(x)"
             )
@@ -238,8 +238,8 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
     elif copy is False and hasattr(x, "__vkdispatch_argument__"):
         try:
             buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
-        except ArgumentValueError:
-            raise SharingError(
+        except errors.ArgumentValueError:
+            raise errors.SharingError(
                 f"copy: False was passed, but x must be copied: an array of shape {x.shape} that is a "
                 "part of a larger one, not in C order, or read-only, is not a whole buffer"
             ) from None
@@ -247,7 +247,7 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:
         if copy is False:
-            raise SharingError("copy: False was passed, but another context needs a copy")
+            raise errors.SharingError("copy: False was passed, but another context needs a copy")
         moved: Buffer[Any] = Buffer(buffer.shape, buffer.var_type, context=device)
         octets: Any = buffer._read_elements()
         moved._native.write(-1, octets)
@@ -269,6 +269,7 @@ _NO_KINDS: Mapping[int, DType] = {}
 _TAKE, _MAKE = "__vkdispatch_argument__", "__vkdispatch_result__"
 
 
+@record(eq=False, frozen=False)
 class Given:
     """The arrays among the arguments of a call, and the buffers that stand for them.
 
@@ -284,13 +285,10 @@ class Given:
         Each array that was replaced, and its buffer.
     """
 
-    __slots__ = ("is_mapped", "is_recorded", "name", "pairs")
-
-    def __init__(self, is_recorded: bool, is_mapped: bool, name: str) -> None:
-        self.is_recorded = is_recorded
-        self.is_mapped = is_mapped
-        self.name = name
-        self.pairs: list[tuple[Any, Any]] = []
+    is_recorded: bool
+    is_mapped: bool
+    name: str
+    pairs: list[tuple[Any, Any]] = field(factory=list)
 
     def replace(self, value: Any) -> Any:
         """Return an argument with the arrays in it replaced.
@@ -301,7 +299,7 @@ class Given:
             The call is recorded, and an array would have to be copied; or an array of another library would.
         """
         if type(value) in (list, tuple):
-            return type(value)(self.replace(each) for each in value)
+            return type(value)(self.replace(item) for item in value)
         take = getattr(type(value), _TAKE, None)
         if take is None and not (self.name and is_foreign(value)):
             return value
@@ -322,7 +320,7 @@ class Given:
                 return array
         if isinstance(result, tuple):
             make = getattr(type(result), "_make", tuple)
-            return make([self.restore(each, kind) for each in result])
+            return make([self.restore(item, kind) for item in result])
         make_array = getattr(type(self.pairs[0][0]), _MAKE, None)
         if make_array is not None and type(result) is kind and getattr(result, "_order", None) is None:
             return make_array(result)
@@ -332,7 +330,7 @@ class Given:
 def has_arrays(values: Iterable[Any]) -> bool:
     """Whether there is an array of this library among values, or in the lists and tuples among them."""
     return any(
-        has_arrays(each) if type(each) in (list, tuple) else hasattr(type(each), _TAKE) for each in values
+        has_arrays(value) if type(value) in (list, tuple) else hasattr(type(value), _TAKE) for value in values
     )
 
 
@@ -343,15 +341,11 @@ def is_foreign(value: object) -> bool:
 
 def has_foreign(values: Iterable[Any]) -> bool:
     """Whether there is an array of another library among values, or in the lists and tuples among them."""
-    return any(has_foreign(each) if type(each) in (list, tuple) else is_foreign(each) for each in values)
+    return any(has_foreign(value) if type(value) in (list, tuple) else is_foreign(value) for value in values)
 
 
 def replace_arrays(
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    is_recorded: bool,
-    is_mapped: bool = False,
-    foreign: str = "",
+    args: Sequence[Any], kwargs: dict[str, Any], is_recorded: bool, is_mapped: bool = False, foreign: str = ""
 ) -> tuple[Given, tuple[Any, ...], dict[str, Any]] | None:
     """Return the arguments of a call with arrays replaced; None if there are none. Raises as `Given`.
 
@@ -363,8 +357,8 @@ def replace_arrays(
     given = Given(is_recorded, is_mapped, foreign)
     return (
         given,
-        tuple(given.replace(each) for each in args),
-        {name: given.replace(each) for name, each in kwargs.items()},
+        tuple(given.replace(value) for value in args),
+        {name: given.replace(value) for name, value in kwargs.items()},
     )
 
 
@@ -383,8 +377,8 @@ def replace_foreign(
     for position, name in names.items():
         value = values[position]
         if is_foreign(value):
-            found = [buffer for array, buffer in known if array is value]
+            shared = [buffer for array, buffer in known if array is value]
             kind = kinds.get(position)
-            replaced[position] = found[0] if found else share_argument(value, name, kind)
+            replaced[position] = shared[0] if shared else share_argument(value, name, kind)
             known.append((value, replaced[position]))
     return tuple(replaced)

@@ -143,13 +143,13 @@ _states_lock = RLock()
 
 
 def _find_state(context: Context) -> _ContextState:
-    found: _ContextState | None = context.kept.get(_STATE_KEY)
-    if found is None:
+    state: _ContextState | None = context.kept.get(_STATE_KEY)
+    if state is None:
         with _states_lock:
-            found = context.kept.get(_STATE_KEY)
-            if found is None:
-                found = context.kept[_STATE_KEY] = _ContextState(context)
-    return found
+            state = context.kept.get(_STATE_KEY)
+            if state is None:
+                state = context.kept[_STATE_KEY] = _ContextState(context)
+    return state
 
 
 class _Finding:
@@ -194,9 +194,9 @@ class _Finding:
 
     def is_open(self, running: "list[Thread]") -> bool:
         """Whether one of the running threads is still to get the error."""
-        if self.is_of_task and all(each.ident != self.caller for each in running):
+        if self.is_of_task and all(thread.ident != self.caller for thread in running):
             return False
-        return self._audience is None or any(each.is_alive() for each in self._audience)
+        return self._audience is None or any(thread.is_alive() for thread in self._audience)
 
 
 class _StandingFinding(_Finding):
@@ -310,21 +310,21 @@ class _Findings:
                 del self._by_ticket[ticket]
 
     def _settle(self, finding: _Finding, queue: int, words: _Words) -> None:
-        ticket = next(number for number, each in self._by_ticket.items() if each is finding)
+        ticket = next(number for number, other in self._by_ticket.items() if other is finding)
         place = int(words[ticket])
         finding.detail = (queue, place, _find_note(words, ticket, place))
 
 
 def _find_note(words: _Words, ticket: int, place: int) -> _Words | None:
     notes = words[_TICKETS:_STANDING].reshape(len(NOTES), NOTES.step)
-    found = notes[(notes[:, 0] == ticket) & (notes[:, 1] == place)]
-    return found[0, 2:] if len(found) else None
+    matches = notes[(notes[:, 0] == ticket) & (notes[:, 1] == place)]
+    return matches[0, 2:] if len(matches) else None
 
 
 def _combine_errors(findings: list[_Finding]) -> VkDispatchError:
     """Return the error of the first finding, whose message names the others."""
     error = findings[0].error()
     if len(findings) > 1:
-        others = ", ".join(each.call for each in findings[1:])
+        others = ", ".join(finding.call for finding in findings[1:])
         error.args = (f"{error}; errors were found as well by {others}", *error.args[1:])
     return error

@@ -7,7 +7,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Array, Buffer, Shape
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
+from vkdispatch.base.errors import ArgumentValueError, SharingError, check_type
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.memory.transfers import pinned_array
@@ -127,10 +127,6 @@ buffer_dv4 = _make_allocator(dtype.dvec4)
 _FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
 
 
-def _is_complex(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, dtype.dtype) and dtype.is_complex(kind)
-
-
 class RFFTBuffer(Buffer[Any]):
     """Memory for a real signal of `shape` or its half spectrum, shape[:-1] + (shape[-1] // 2 + 1,).
 
@@ -168,7 +164,7 @@ class RFFTBuffer(Buffer[Any]):
             `fourier_type` is not complex, or `shape` has no axis.
         """
         real_shape = parse_shape(shape)
-        if not (_is_complex(fourier_type)):
+        if not any(fourier_type is kind for kind in _FOURIER_OF_SIZE.values()):
             raise ArgumentValueError(
                 f"fourier_type: expected a complex dtype such as vd.complex64, got {fourier_type!r}"
             )
@@ -188,7 +184,8 @@ class RFFTBuffer(Buffer[Any]):
             `data` has another shape or is complex.
         """
         self._check(data, self.real_shape, "biuf", "real")
-        rows = np.zeros(self._padded_shape(), dtype.to_numpy_dtype(self.real_type))
+        padded = (*self.shape[:-1], 2 * self.shape[-1])
+        rows = np.zeros(padded, dtype.to_numpy_dtype(self.real_type))
         rows[..., : self.real_shape[-1]] = data
         self.write(rows.reshape(*self.shape, 2), index)
 
@@ -223,9 +220,6 @@ class RFFTBuffer(Buffer[Any]):
     def _describe_shape(self) -> tuple[str, ...]:
         return f"real_shape={self.real_shape}", f"shape={self.shape}"
 
-    def _padded_shape(self) -> tuple[int, ...]:
-        return (*self.shape[:-1], 2 * self.shape[-1])
-
     def _read_rows(self, queue: int) -> Array:
         spectrum = self.read(queue)
         real = np.dtype(dtype.to_numpy_dtype(self.real_type))
@@ -233,9 +227,8 @@ class RFFTBuffer(Buffer[Any]):
         held = np.dtype(np.float32) if self.var_type is dtype.complex32 else real
         return np.ascontiguousarray(spectrum).view(held).astype(real, copy=False)
 
-    def _check(self, arr: object, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
-        if not isinstance(arr, np.ndarray):
-            raise ArgumentTypeError(f"data: expected a NumPy array, got {type(arr).__name__}")
+    def _check(self, arr: Array, shape: tuple[int, ...], kinds: str, wanted: str) -> None:
+        check_type("data", arr, np.ndarray, "a NumPy array")
         if arr.shape != shape or arr.dtype.kind not in kinds:
             raise ArgumentValueError(
                 f"data: expected {wanted} numbers of shape {shape}, got {arr.dtype} of {arr.shape}"
@@ -258,8 +251,7 @@ def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
     >>> buffer.read_real(0)
     array([1., 2., 3., 4.], dtype=float32)
     """
-    if not isinstance(data, np.ndarray):
-        raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
+    check_type("data", data, np.ndarray, "a NumPy array")
     if not data.ndim:
         raise ArgumentValueError("data: a real FFT needs at least one axis, got an array without")
     if fourier_type is None:

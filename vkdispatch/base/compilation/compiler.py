@@ -116,12 +116,7 @@ def compile_glsl(
                 if preprocessing is None:
                     code = native.compile_glsl(with_lines() if with_lines else source)
                 else:
-                    code = native.compile_glsl(
-                        source,
-                        preamble=preprocessing.preamble,
-                        includes=preprocessing.includes,
-                        texts=preprocessing.texts,
-                    )
+                    code = native.compile_glsl(source, **preprocessing.options)
         except ValueError as error:
             log = str(error).strip()
             if preprocessing is not None:
@@ -132,7 +127,7 @@ def compile_glsl(
         if MARK in source:
             code = replace_float16(code)
         disk_cache.store(_SPIRV, key, code)
-    _store_program()
+    store_program_run()
     return code
 
 
@@ -201,32 +196,24 @@ def expect_kernels() -> None:
     if not _expects_kernels:
         _expects_kernels = True
         if init.is_initialized() and init.is_vulkan():
-            _prepare()
+            prepare_for_context()
 
 
 def prepare_while_loading() -> None:
     """Prepare the compiler on another thread while Vulkan is loaded, if the program has kernels."""
     if _expects_kernels:
-        _prepare()
+        prepare_for_context()
 
 
 def prepare_for_context() -> None:
     """Prepare the compiler on another thread, as a context is about to be made."""
-    _prepare()
-
-
-def store_program_run() -> None:
-    """Store that this program has run: next time it will find its kernels in the cache."""
-    _store_program()
-
-
-def _prepare() -> None:
     # An unchanged program that ran before finds its kernels in the cache and needs no compiler.
     if disk_cache.load(_PROGRAM, _identify_program()) is None:
         native.prepare_compiler()
 
 
-def _store_program() -> None:
+def store_program_run() -> None:
+    """Store that this program has run: next time it will find its kernels in the cache."""
     global _program_is_stored
     if not _program_is_stored:
         _program_is_stored = True

@@ -396,16 +396,20 @@ def store(kind: str, key: str, data: bytes) -> None:
 
 def entries() -> dict[str, Usage]:
     """Return the usage of each kind of entry."""
+    top = _top()
+    if top is None:
+        return {}
     usage: dict[str, Usage] = {}
-    for _, kind, _, size in _all_files():
-        before = usage.get(kind, Usage(0, 0))
-        usage[kind] = Usage(before.count + 1, before.size + size)
-    return dict(sorted(usage.items()))
+    with top:
+        for _, kind, _, size in sorted(_files(top), key=lambda file: file[1]):
+            before = usage.get(kind, Usage(0, 0))
+            usage[kind] = Usage(before.count + 1, before.size + size)
+    return usage
 
 
 def size() -> int:
     """Return the bytes of all entries together."""
-    return sum(size for _, _, _, size in _all_files())
+    return sum(usage.size for usage in entries().values())
 
 
 def clear() -> int:
@@ -446,10 +450,8 @@ def _root() -> str | None:
 def _user_folder() -> str:
     # On Linux that is XDG_CACHE_HOME or ~/.cache. Importing platformdirs takes longer than this package.
     if sys.platform.startswith("linux") and not ({"ANDROID_ROOT", "ANDROID_DATA"} & os.environ.keys()):
-        for base in (
-            os.environ.get("XDG_CACHE_HOME", ""),
-            os.path.join(os.environ.get("HOME", ""), ".cache"),
-        ):
+        home = os.environ.get("HOME", "")
+        for base in (os.environ.get("XDG_CACHE_HOME", ""), os.path.join(home, ".cache")):
             if os.path.isabs(base):
                 return os.path.join(base, "vkdispatch")
     from platformdirs import user_cache_dir
@@ -529,30 +531,22 @@ def _trim(top: PrivateFolder) -> None:
             break
 
 
-def _all_files() -> list[_File]:
-    top = _top()
-    if top is None:
-        return []
-    with top:
-        return _files(top)
-
-
 def _files(top: PrivateFolder, stale_s: float | None = None) -> list[_File]:
     """Return all entries. With `stale_s`, delete unfinished files that are so many seconds old."""
-    found: list[_File] = []
+    files: list[_File] = []
     for kind in top.list():
         try:
             if not kind.is_dir(follow_symlinks=False):
                 continue
             with top.subfolder(kind.name) as folder:
-                found += _files_of(kind.name, folder, stale_s)
+                files += _files_of(kind.name, folder, stale_s)
         except OSError:
             continue  # deleted, or not trusted, of which `load` warns
-    return found
+    return files
 
 
 def _files_of(kind: str, folder: PrivateFolder, stale_s: float | None) -> list[_File]:
-    found = []
+    files = []
     for item in folder.list():
         whole = item.name.endswith(_SUFFIX) and len(item.name) == _NAME + len(_SUFFIX)
         if not (whole or item.name.endswith(_PARTIAL)):
@@ -562,10 +556,10 @@ def _files_of(kind: str, folder: PrivateFolder, stale_s: float | None) -> list[_
         except OSError:
             continue  # another process has just deleted it
         if whole:
-            found.append((status.st_mtime, kind, item.name, status.st_size))
+            files.append((status.st_mtime, kind, item.name, status.st_size))
         elif stale_s is not None and _age(status.st_mtime) >= stale_s:
             folder.delete(item.name)
-    return found
+    return files
 
 
 def _delete(top: PrivateFolder, kind: str, name: str) -> bool:

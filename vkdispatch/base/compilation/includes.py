@@ -52,21 +52,28 @@ class Preprocessing:
         """A key for caches, which differs if the result may differ."""
         return repr((self.preamble, self.includes, sorted(self.texts.items())))
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of the compiler."""
+        return {"preamble": self.preamble, "includes": self.includes, "texts": dict(self.texts)}
+
     def explain(self, log: str) -> str:
         """Return a compiler's log in readable form: if an include is missing, only that."""
-        found = _FAILURE.search(log)
-        if found is not None and _TOO_DEEP not in found["why"]:
-            where = f"line {found['line']} of " + ("the source" if found["file"] == "0" else found["file"])
-            return f"ERROR: {where}: #include {found['name']!r}: {found['why']}"
+        failure = _FAILURE.search(log)
+        if failure is not None and _TOO_DEEP not in failure["why"]:
+            where = f"line {failure['line']} of " + (
+                "the source" if failure["file"] == "0" else failure["file"]
+            )
+            return f"ERROR: {where}: #include {failure['name']!r}: {failure['why']}"
         error = _ERROR.search(log)
         cycle = next(filter(None, map(self._find_cycle, self.texts)), None)
-        if error is None or cycle is None or (found is None and error["file"] not in cycle):
+        if error is None or cycle is None or (failure is None and error["file"] not in cycle):
             return log
         # The messages about reading such a file a second time are not useful.
         steps = ", which includes ".join([*cycle, cycle[0]])
         place = self._locate(cycle[-1], cycle[0])
         why = f"files that include each other: {steps}; put #ifndef NAME, #define NAME and #endif around each"
-        return f"ERROR: {place}: {why}" + ("" if found is not None else f"\n{error[0]}")
+        return f"ERROR: {place}: {why}" + ("" if failure is not None else f"\n{error[0]}")
 
     def _find_cycle(self, file: str) -> list[str] | None:
         """Return the chain of files by which a file includes itself, or None."""
@@ -152,13 +159,13 @@ class _Reader:
     ) -> str:
         """Return the name in `texts` of the text that a directive includes, or what is wrong."""
         why = ""
-        for found in self._list_candidates(written, quoted, place):
-            if found in self.labels:
-                return self.labels[found]
+        for candidate in self._list_candidates(written, quoted, place):
+            if candidate in self.labels:
+                return self.labels[candidate]
             try:
-                text = _read(self.shelves[found[0]], found[1], self.confined)
+                text = _read(self.shelves[candidate[0]], candidate[1], self.confined)
             except (OSError, UnicodeDecodeError, ValueError) as error:
-                why = f"{self._make_label(found)} cannot be read: {error}"
+                why = f"{self._make_label(candidate)} cannot be read: {error}"
                 break
             if text is not None:
                 self.size += len(text)
@@ -167,9 +174,9 @@ class _Reader:
                         f"the GLSL of {self.name!r} includes more than {_MAX_INCLUDED >> 20} MiB",
                         shader_source=self.source,
                     )
-                label = self.labels[found] = self._make_label(found)
+                label = self.labels[candidate] = self._make_label(candidate)
                 self.texts[label] = text if text.endswith("\n") else text + "\n"
-                waiting.append((label, text, found))
+                waiting.append((label, text, candidate))
                 return label
         why = why or f"there is no such file; {self._describe_search()}"
         return why if why not in self.texts else f"{why}."
@@ -180,12 +187,14 @@ class _Reader:
         for number in range(len(self.shelves)):
             yield number, posixpath.normpath(written)
 
-    def _make_label(self, found: _Found) -> str:
-        shelf = self.shelves[found[0]]
-        label = found[1] if isinstance(shelf, Mapping) else str(shelf / found[1])
-        label = "".join(each if each.isprintable() and each not in '"' else "?" for each in label)
+    def _make_label(self, candidate: _Found) -> str:
+        shelf = self.shelves[candidate[0]]
+        label = candidate[1] if isinstance(shelf, Mapping) else str(shelf / candidate[1])
+        label = "".join(
+            character if character.isprintable() and character not in '"' else "?" for character in label
+        )
         while label in self.texts:  # of another shelf
-            label += f" (include[{found[0]}])"
+            label += f" (include[{candidate[0]}])"
         return label
 
     def _describe_search(self) -> str:
@@ -218,7 +227,7 @@ def _read(shelf: Shelf, name: str, confined: bool) -> str | None:
 
 def _parse_include(include: object) -> list[Shelf]:
     given: Sequence[Any] = include if isinstance(include, (list, tuple)) else [include]
-    return [_parse_shelf(each) for each in given if each is not None]
+    return [_parse_shelf(shelf) for shelf in given if shelf is not None]
 
 
 def _parse_shelf(given: object) -> Shelf:

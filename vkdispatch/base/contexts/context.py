@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from vkdispatch.base import errors, init
-from vkdispatch.base.contexts.selection import (
-    check_enableable,
-    choose_families,
-    parse_devices,
-    parse_extensions,
-    refuse_unusable,
-)
+from vkdispatch.base.contexts import selection
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, as_int, as_nanoseconds, batch_timeout, internal
@@ -106,26 +100,18 @@ class Context(Unshared, Listed):
         VulkanError
             The driver failed to create a device.
         """
-        indices = parse_devices(device_ids)
-        refuse_unusable(indices)
-        families = choose_families(indices, None, queue_families, False)
-        names = parse_extensions(extensions)
+        indices = selection.parse_devices(device_ids)
+        selection.refuse_unusable(indices)
+        families = selection.choose_families(indices, None, queue_families, False)
+        names = selection.parse_extensions(extensions)
         infos = [init.get_devices()[index] for index in indices]
-        check_enableable(names, infos)
+        selection.check_enableable(names, infos)
         self.timeout = batch_timeout(timeout)
-        # None on the dummy backend, which has nothing to run on.
-        engine = (
-            None
-            if init.is_dummy()
-            else native.Engine(
-                [info.dev_index for info in infos],
-                families,
-                init.is_debug_enabled(),
-                init.is_staging_forced(),
-                names,
-                timeout_ns=as_nanoseconds(self.timeout),
-            )
-        )
+        engine = None  # on the dummy backend, which has nothing to run on
+        if not init.is_dummy():
+            numbers, limit = [info.dev_index for info in infos], as_nanoseconds(self.timeout)
+            switches = init.is_debug_enabled(), init.is_staging_forced()
+            engine = native.Engine(numbers, families, *switches, names, timeout_ns=limit)
         self._extensions = names
         self._set_up(indices, infos, families, engine)
 
@@ -142,24 +128,19 @@ class Context(Unshared, Listed):
         timeout: float | None = None,
     ) -> "Context":
         """Return a context on a VkDevice of another library; see `vd.make_context_from_handles`."""
-        from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine, parse_handles
+        from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine
 
         init.initialize()
         if init.is_dummy():
             raise errors.UsageError("the dummy backend cannot use a device")
         limit = batch_timeout(timeout)
-        handles = parse_handles(instance, physical_device, device)
-        engine = make_foreign_engine(handles, queues, extensions, features, as_nanoseconds(limit))
-        (entry,) = engine.device_properties
-        # -1 if this process sees the device through another driver
-        index = next(
-            (
-                index
-                for index, known in enumerate(init.get_devices())
-                if known.uuid is not None and known.uuid == entry["uuid"]
-            ),
-            -1,
+        engine = make_foreign_engine(
+            instance, physical_device, device, queues, extensions, features, as_nanoseconds(limit)
         )
+        (entry,) = engine.device_properties
+        uuid, known = entry["uuid"], [device.uuid for device in init.get_devices()]
+        # -1 if this process sees the device through another driver
+        index = known.index(uuid) if uuid is not None and uuid in known else -1
         self = cls.__new__(cls)
         self.borrowed = True
         self.timeout = limit
@@ -217,16 +198,16 @@ class Context(Unshared, Listed):
 
     def _keep(self, name: str, make: "Callable[[], _Kept]") -> "_Kept":
         """Return the state stored under a name, made on first use. The first of several threads wins."""
-        found: _Kept | None = self.kept.get(name)
-        return found if found is not None else self.kept.setdefault(name, make())
+        state: _Kept | None = self.kept.get(name)
+        return state if state is not None else self.kept.setdefault(name, make())
 
     def _state_of(self, owner: object, make: "Callable[[], _Kept]") -> "_Kept":
         """Return the state stored for an object while the object lives, made on first use.
 
         The state must not refer to the object, which would keep both alive.
         """
-        found: _Kept | None = self._states.get(owner)
-        return found if found is not None else self._states.setdefault(owner, make())
+        state: _Kept | None = self._states.get(owner)
+        return state if state is not None else self._states.setdefault(owner, make())
 
     @internal
     def refresh_limits_from_device_infos(self) -> None:

@@ -5,17 +5,12 @@ import contextlib
 import math
 from _thread import _local
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from vkdispatch.base import process
+from vkdispatch.base.contexts import selection
 from vkdispatch.base.contexts.context import GLOBAL_LOCK, Context, parse_queue
-from vkdispatch.base.contexts.selection import (
-    choose_devices,
-    choose_families,
-    parse_devices,
-    parse_extensions,
-    refuse_unusable,
-)
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UsageError, check_type
 from vkdispatch.base.init import get_backend, initialize, is_dummy, is_vulkan
 from vkdispatch.base.process import as_int, parse_positive
 
@@ -90,7 +85,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
     --------
     >>> context = vd.make_context(timeout=60)
     """
-    names = parse_extensions(extensions)
+    names = selection.parse_extensions(extensions)
     with GLOBAL_LOCK:
         current = Context._global
         if current is not None and current.usable:
@@ -107,12 +102,12 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
             )
         lost = _end_lost_context(device_ids is not None)
         if device_ids is not None:
-            devices = parse_devices(device_ids)
+            devices = selection.parse_devices(device_ids)
         elif lost is not None and device_count is None and not use_cpu and not multi_device:
             devices = lost.device_ids
         else:
-            devices = choose_devices(device_count, use_cpu, multi_device)
-        refuse_unusable(devices)
+            devices = selection.choose_devices(device_count, use_cpu, multi_device)
+        selection.refuse_unusable(devices)
         if lost is not None:
             # A context without a limit stays without, whatever VKDISPATCH_TIMEOUT is now.
             timeout = timeout if timeout is not None else lost.timeout or math.inf
@@ -120,7 +115,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
                 names = list(dict.fromkeys([*lost._extensions, *names]))
                 if queue_counts is None and not multi_queue:
                     queue_families = queue_families or lost.queue_families
-        families = choose_families(devices, queue_counts, queue_families, multi_queue)
+        families = selection.choose_families(devices, queue_counts, queue_families, multi_queue)
         context = Context(devices, families, names, timeout)
         _log_devices(context)
         Context._global = context
@@ -147,9 +142,7 @@ def _end_lost_context(names_devices: bool) -> Context | None:
             "and call make_context_from_handles() again, or close the context to use a new device"
         )
     if not lost.closed:
-        from vkdispatch.base.process import log_warning
-
-        log_warning(str(lost._lost_error("a new context replaces it")))
+        process.log_warning(str(lost._lost_error("a new context replaces it")))
         lost._end()
     return lost
 
@@ -168,11 +161,9 @@ def _require_enabled(context: Context, names: Sequence[str]) -> None:
 
 
 def _log_devices(context: Context) -> None:
-    from vkdispatch.base.process import log_info
-
     for info in context.device_infos:
         kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
-        log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
+        process.log_info(f"using device {info.sorted_index}: {info.device_name}{kind}")
 
 
 def make_context_from_handles(
@@ -251,8 +242,7 @@ def use_context(context: Context) -> Iterator[Context]:
     >>> total
     4.0
     """
-    if not isinstance(context, Context):
-        raise ArgumentTypeError(f"context: expected a vd.Context, got {type(context).__name__}")
+    check_type("context", context, Context, "a vd.Context")
     context.require_usable()
     before, _thread.context = _thread.context, context
     try:
@@ -348,9 +338,11 @@ def new_context(
         As `make_context`.
     """
     initialize()
-    devices = parse_devices(device)
-    refuse_unusable(devices)
-    families = choose_families(devices, None, None if queue_families is None else [queue_families], False)
+    devices = selection.parse_devices(device)
+    selection.refuse_unusable(devices)
+    families = selection.choose_families(
+        devices, None, None if queue_families is None else [queue_families], False
+    )
     return Context(devices, families, extensions)
 
 
@@ -446,30 +438,26 @@ def set_dummy_context_params(
         )
     if subgroup_enabled is not None and not isinstance(subgroup_enabled, bool):
         raise ArgumentValueError(f"subgroup_enabled: expected True or False, got {subgroup_enabled!r}")
-    size = _parse_limit("subgroup_size", subgroup_size)
-    invocations = _parse_limit("max_workgroup_invocations", max_workgroup_invocations)
-    shared = _parse_limit("max_shared_memory", max_shared_memory)
-    workgroup = _parse_triple("max_workgroup_size", max_workgroup_size)
-    count = _parse_triple("max_workgroup_count", max_workgroup_count)
+    numbers = {
+        "subgroup_size": subgroup_size,
+        "max_workgroup_invocations": max_workgroup_invocations,
+        "max_shared_memory": max_shared_memory,
+    }
+    triples = {"max_workgroup_size": max_workgroup_size, "max_workgroup_count": max_workgroup_count}
+    limits: dict[str, Any] = {
+        **{name: parse_positive(name, value) for name, value in numbers.items() if value is not None},
+        **{name: _parse_triple(name, value) for name, value in triples.items() if value is not None},
+    }
     # All arguments are valid: only now the context changes.
     context = get_context()
     context.uniform_buffer_alignment = 0
-    context.subgroup_size = size or context.subgroup_size
     if subgroup_enabled is not None:
         context.subgroup_enabled = context.subgroup_arithmetic = subgroup_enabled
-    context.max_workgroup_size = workgroup or context.max_workgroup_size
-    context.max_workgroup_invocations = invocations or context.max_workgroup_invocations
-    context.max_workgroup_count = count or context.max_workgroup_count
-    context.max_shared_memory = shared or context.max_shared_memory
+    for name, limit in limits.items():
+        setattr(context, name, limit)
 
 
-def _parse_limit(argument: str, value: object) -> int | None:
-    return None if value is None else parse_positive(argument, value)
-
-
-def _parse_triple(argument: str, value: object) -> tuple[int, int, int] | None:
-    if value is None:
-        return None
+def _parse_triple(argument: str, value: object) -> tuple[int, int, int]:
     numbers = [as_int(item) for item in value] if isinstance(value, (tuple, list)) else []
     match numbers:
         case [int(x), int(y), int(z)] if min(x, y, z) >= 1:

@@ -206,7 +206,10 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     True
     """
     device = get_devices()[parse_devices(device_index)[0]]
-    compute, graphics = _find_compute_family(device), _find_graphics_family(device)
+    compute, graphics = (
+        _find_family(device, (6, 14), graphics=False),
+        _find_family(device, (7, 15), graphics=True),
+    )
     if queue_count is None:
         queue_count = 1 if compute == graphics else (3 if device.is_nvidia() else 2)
     queue_count = _parse_count(queue_count)
@@ -215,22 +218,14 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     return [graphics if position % 2 else compute for position in range(queue_count)]
 
 
-def _find_compute_family(device: DeviceInfo) -> int:
-    flags = [flags for _, flags in device.queue_properties]
-    preferred = [index for index, value in enumerate(flags) if value in (6, 14)]
-    compute_only = [index for index, value in enumerate(flags) if value & _COMPUTE and not value & _GRAPHICS]
-    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
+def _find_family(device: DeviceInfo, preferred: tuple[int, int], *, graphics: bool) -> int:
+    """Return a family for compute: with the `preferred` flags, else with or without graphics, else any."""
+    compute = {i: flags for i, (_, flags) in enumerate(device.queue_properties) if flags & _COMPUTE}
     if not compute:
         raise ArgumentValueError(f"device_index: {device.device_name} has no queue family for compute")
-    return (preferred or compute_only or compute)[0]
-
-
-def _find_graphics_family(device: DeviceInfo) -> int:
-    flags = [flags for _, flags in device.queue_properties]
-    preferred = [index for index, value in enumerate(flags) if value in (7, 15)]
-    both = [index for index, value in enumerate(flags) if value & _COMPUTE and value & _GRAPHICS]
-    compute = [index for index, value in enumerate(flags) if value & _COMPUTE]
-    return (preferred or both or compute)[0]
+    best = [index for index, flags in compute.items() if flags in preferred]
+    fitting = [index for index, flags in compute.items() if bool(flags & _GRAPHICS) is graphics]
+    return (best or fitting or list(compute))[0]
 
 
 def parse_extensions(extensions: object) -> list[str]:

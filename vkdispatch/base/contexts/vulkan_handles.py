@@ -151,39 +151,29 @@ def _as_int(value: Any) -> int | None:
         return None
 
 
-@record
-class ForeignHandles:
-    """The VkInstance, VkPhysicalDevice and VkDevice of another library, as ints."""
-
-    instance: int
-    physical_device: int
-    device: int
-
-
-def parse_handles(instance: object, physical_device: object, device: object) -> ForeignHandles:
-    """Return the handles as ints. Raises TypeError or ValueError as `as_handle`."""
-    return ForeignHandles(
-        as_handle("instance", instance),
-        as_handle("physical_device", physical_device),
-        as_handle("device", device),
-    )
-
-
 def make_foreign_engine(
-    handles: ForeignHandles, queues: object, extensions: object, features: object, timeout_ns: int
+    instance: object,
+    physical_device: object,
+    device: object,
+    queues: object,
+    extensions: object,
+    features: object,
+    timeout_ns: int,
 ) -> native.Engine:
     """Return an engine on a device of another library. See `make_context_from_handles` for the errors."""
+    objects = {"instance": instance, "physical_device": physical_device, "device": device}
+    handles = {name: as_handle(name, value) for name, value in objects.items()}
     names = parse_names("extensions", extensions)
     enabled = parse_names("features", features)
     try:
-        info = device_info(0, native.foreign_properties(handles.instance, handles.physical_device))
+        info = device_info(0, native.foreign_properties(handles["instance"], handles["physical_device"]))
         _check_enabled(info, names, enabled)
         checked_queues = _parse_queues(queues, info)
         _check_distinct(handles, checked_queues)
         return native.Engine.on_handles(
-            handles.instance,
-            handles.physical_device,
-            handles.device,
+            handles["instance"],
+            handles["physical_device"],
+            handles["device"],
             checked_queues,
             names,
             enabled,
@@ -197,11 +187,13 @@ def make_foreign_engine(
         raise ArgumentValueError(str(error)) from None
 
 
-def _check_distinct(handles: ForeignHandles, queues: Sequence[tuple[int, int, int]]) -> None:
+def _check_distinct(handles: dict[str, int], queues: Sequence[tuple[int, int, int]]) -> None:
     """Raise ValueError if one handle appears in two places."""
-    owners = {handles.instance: "instance"}
-    named = [("physical_device", handles.physical_device), ("device", handles.device)]
-    named += [("queues", handle) for handle in {handle for _, _, handle in queues if handle}]
+    owners: dict[int, str] = {}
+    named = [
+        *handles.items(),
+        *(("queues", handle) for handle in {handle for *_, handle in queues if handle}),
+    ]
     for name, handle in named:
         if handle in owners:
             raise ArgumentValueError(f"{name}: {handle} is the handle that was passed as {owners[handle]}")

@@ -193,28 +193,24 @@ class Choice:
 
 
 def choice(
-    host: np.dtype[Any],
-    shape: tuple[int, ...],
-    *shapes: tuple[int, ...],
-    note: str = "",
-    possible: bool = True,
+    host: np.dtype[Any], shape: tuple[int, ...], *shapes: tuple[int, ...], note: str = "", usable: bool = True
 ) -> Choice:
     """Return the choice of an array of one of some shapes, or of one axis with all their elements."""
-    fits = possible and (shape in shapes or shape == (math.prod(shapes[0]),))
+    fits = usable and (shape in shapes or shape == (math.prod(shapes[0]),))
     return Choice(host, fits, f"shape {shapes[0]} of {host}{note}", shapes[0])
 
 
 def _choice(form: Form, kind: DType, array: Array, shape: tuple[int, ...] | None) -> Choice:
     # A cast to complex would turn a number into the first component of a vector.
-    possible = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
+    usable = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
     if shape is not None:
-        return choice(form.host, array.shape, shape + form.tail, note=form.note, possible=possible)
+        return choice(form.host, array.shape, shape + form.tail, note=form.note, usable=usable)
     axes_given = array.shape
     whole = axes_given[len(axes_given) - len(form.tail) :] == form.tail
     flat = len(axes_given) == 1 and axes_given[0] % math.prod(form.tail) == 0
     axes = ", ".join(("n", *map(str, form.tail))) if form.tail else "n,"
     text = f"shape ({axes}) of {form.host}{form.note}"
-    return Choice(form.host, possible and (whole or flat), text, None)
+    return Choice(form.host, usable and (whole or flat), text, None)
 
 
 def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]:
@@ -360,15 +356,15 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
     raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}{hint}")
 
 
-def parse_shape(shape: object) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints.
+def parse_shape(shape: object, most: int | None = MAX_AXES) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints, at most as many as `most`.
 
     Raises
     ------
     TypeError
         It is neither an int nor a sequence of ints.
     ValueError
-        It has more than 3 axes or a negative length.
+        It has too many axes or a negative length.
     """
     if type(shape) is int and shape >= 0:
         return (shape,)
@@ -378,19 +374,16 @@ def parse_shape(shape: object) -> tuple[int, ...]:
                 break
         else:
             return shape
-    if isinstance(shape, (str, bytes)):
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
     try:
         axes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
         if any(isinstance(axis, (bool, np.bool_)) for axis in axes):
             raise TypeError
         result = tuple(operator.index(axis) for axis in axes)
     except TypeError:
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}") from None
-    if len(result) > MAX_AXES:
-        raise ArgumentValueError(
-            f"shape: a buffer has at most {MAX_AXES} axes, got {len(result)} in {result}"
-        )
+        wanted = "a sequence of ints" if most is None else f"up to {most} ints"
+        raise ArgumentTypeError(f"shape: expected an int or {wanted}, got {shape!r}") from None
+    if most is not None and len(result) > most:
+        raise ArgumentValueError(f"shape: a buffer has at most {most} axes, got {len(result)} in {result}")
     if any(axis < 0 for axis in result):
         raise ArgumentValueError(f"shape: sizes cannot be negative, got {result}")
     return result

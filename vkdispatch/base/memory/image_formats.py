@@ -5,8 +5,8 @@ from enum import Enum
 from typing import Any
 
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType, float32, int32, uint32
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, check_type
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record
@@ -152,9 +152,9 @@ def parse_format(value: object) -> tuple[image_format, DType, int]:
         )
     for kind in _KINDS:
         for channels in (1, 2, 4):
-            found = select_format(kind, channels)
-            if found.value == number:
-                return found, kind, channels
+            choice = select_format(kind, channels)
+            if choice.value == number:
+                return choice, kind, channels
     name = value.name if isinstance(value, image_format) else f"VkFormat {number}"
     raise ArgumentValueError(
         "format: images have 1, 2 or 4 channels of 32 bits, such as image_format.R32G32B32A32_SFLOAT, got "
@@ -180,23 +180,6 @@ def device_channels(channels: int) -> int:
 # ---- The settings of samplers, checked; needs no device --------------------------------------------------
 
 
-_SAMPLED_KINDS: tuple[DType, ...] = (float32, int32, uint32)
-
-
-@record
-class SamplerOptions:
-    """The settings of a sampler as the caller gives them; `vd.Sampler` documents them."""
-
-    mag_filter: Filter | None = None
-    min_filter: Filter | None = None
-    mip_filter: Filter | None = None
-    address_mode: AddressMode = AddressMode.CLAMP_TO_EDGE
-    mip_lod_bias: float = 0.0
-    min_lod: float = 0.0
-    max_lod: float = 0.0
-    border_color: BorderColor = BorderColor.FLOAT_OPAQUE_WHITE
-
-
 @record
 class SamplerSettings:
     """The settings of a sampler after checks, with a filter in place of each None."""
@@ -211,8 +194,21 @@ class SamplerSettings:
     border_color: BorderColor
 
 
-def parse_settings(kind: DType, options: SamplerOptions) -> SamplerSettings:
+def parse_settings(
+    kind: DType,
+    filters: tuple[Filter | None, ...],
+    address_mode: AddressMode,
+    lods: tuple[float, ...],
+    border_color: BorderColor,
+) -> SamplerSettings:
     """Check the settings of a sampler for an image with channels of type `kind`.
+
+    Parameters
+    ----------
+    filters
+        `mag_filter`, `min_filter` and `mip_filter`; None as for `vd.Sampler`.
+    lods
+        `mip_lod_bias`, `min_lod` and `max_lod`.
 
     Raises
     ------
@@ -221,20 +217,15 @@ def parse_settings(kind: DType, options: SamplerOptions) -> SamplerSettings:
     ValueError
         A filter is LINEAR for an image of integers, or a number is not allowed.
     """
-    mag_filter, min_filter, mip_filter = (
-        _parse_filter(name, getattr(options, name), kind)
-        for name in ("mag_filter", "min_filter", "mip_filter")
-    )
-    _check_member("address_mode", options.address_mode, AddressMode)
-    _check_member("border_color", options.border_color, BorderColor)
-    bias, lowest, highest = (
-        _parse_number(name, getattr(options, name)) for name in ("mip_lod_bias", "min_lod", "max_lod")
-    )
+    names = ("mag_filter", "min_filter", "mip_filter")
+    mag, minified, mip = (_parse_filter(*option, kind) for option in zip(names, filters, strict=True))
+    _check_member("address_mode", address_mode, AddressMode)
+    _check_member("border_color", border_color, BorderColor)
+    names = ("mip_lod_bias", "min_lod", "max_lod")
+    bias, lowest, highest = (_parse_number(*option) for option in zip(names, lods, strict=True))
     if lowest > highest:
         raise ArgumentValueError(f"min_lod, max_lod: {lowest} is more than {highest}")
-    return SamplerSettings(
-        mag_filter, min_filter, mip_filter, options.address_mode, bias, lowest, highest, options.border_color
-    )
+    return SamplerSettings(mag, minified, mip, address_mode, bias, lowest, highest, border_color)
 
 
 def _check_member(name: str, value: object, kind: "type[Filter | AddressMode | BorderColor]") -> None:
@@ -243,7 +234,7 @@ def _check_member(name: str, value: object, kind: "type[Filter | AddressMode | B
 
 
 def _parse_filter(name: str, value: Filter | None, kind: DType) -> Filter:
-    integers = kind is not float32
+    integers = kind is not dtype.float32
     if value is None:
         return Filter.NEAREST if integers else Filter.LINEAR
     _check_member(name, value, Filter)
@@ -308,17 +299,14 @@ class HostSampler:
         ValueError
             The dtype is not one of the three, a filter is LINEAR for integers, or a number is not allowed.
         """
-        if not isinstance(data, np.ndarray):
-            raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
-        kinds = [kind for kind in _SAMPLED_KINDS if data.dtype == host_dtype(kind)]
+        check_type("data", data, np.ndarray, "a NumPy array")
+        kinds = [kind for kind in _KINDS if data.dtype == host_dtype(kind)]
         if not kinds:
             raise ArgumentValueError(f"data: images are of float32, int32 or uint32, got {data.dtype}")
         self.data = data
         self.enable_mipmaps = enable_mipmaps
-        options = SamplerOptions(
-            mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
-        )
-        self.settings = parse_settings(kinds[0], options)
+        filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
+        self.settings = parse_settings(kinds[0], filters, address_mode, lods, border_color)
 
     def __repr__(self) -> str:
         return f"<HostSampler of an array of {self.data.dtype} and shape {self.data.shape}>"

@@ -7,15 +7,7 @@ from vkdispatch.base.context import Handle, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.data import (
-    Casting,
-    check_casting,
-    choice,
-    fit,
-    fresh_array,
-    plain_array,
-    raw_octets,
-)
+from vkdispatch.base.memory import data as conversions
 from vkdispatch.base.memory.image_formats import device_channels, host_dtype
 from vkdispatch.base.native_module import native
 
@@ -95,7 +87,7 @@ class ImageTransfers(Handle):
         data: "Array | bytes | bytearray | memoryview",
         device_index: int = ALL_QUEUES,
         *,
-        casting: Casting = "equiv",
+        casting: conversions.Casting = "equiv",
     ) -> None:
         """Copy host data in, after the work already given to the queue, and recompute the mip levels.
 
@@ -142,16 +134,16 @@ class ImageTransfers(Handle):
 
     def _parse_texels(self, data: object, casting: str) -> Array:
         """Return the data in the layout of the device: (layers, axes..., channels)."""
-        check_casting(casting)
+        conversions.check_casting(casting)
         host = np.dtype(host_dtype(self.dtype))
         if isinstance(data, np.ndarray):
-            array = plain_array(data, "data")
+            array = conversions.plain_array(data, "data")
             if array.dtype.kind == "c" and self.channels == 2 and array.shape == self.array_shape[:-1]:
                 array = np.ascontiguousarray(array).view(array.real.dtype).reshape(self.array_shape)
-            wanted = choice(host, array.shape, self.array_shape, (*self.shape, self.channels))
-            values = np.ascontiguousarray(fit(array, [wanted], casting)[1])
+            wanted = conversions.choice(host, array.shape, self.array_shape, (*self.shape, self.channels))
+            values = np.ascontiguousarray(conversions.fit(array, [wanted], casting)[1])
         else:
-            octets = raw_octets(data)
+            octets = conversions.raw_octets(data)
             length = memoryview(octets).nbytes
             if length != self.mem_size:
                 raise ArgumentValueError(
@@ -198,7 +190,7 @@ class ImageTransfers(Handle):
     def _read_level(self, queue: int, level: int) -> Array:
         """Return a mip level in the layout of the device: (layers, axes..., channels)."""
         sizes = level_shape(self._sizes, level)
-        stored = fresh_array(
+        stored = conversions.fresh_array(
             (self.layers, *sizes, device_channels(self.channels)), np.dtype(host_dtype(self.dtype))
         )
         self._native.read_into(queue, _as_bytes(stored), level)

@@ -39,10 +39,10 @@ _MAX_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, 
 def component_dtype(kind: DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component (complex: of its real part; bfloat16: of its bits)."""
     component = dtype.component_type(kind)
-    found: np.dtype[Any] = np.dtype(
+    host: np.dtype[Any] = np.dtype(
         dtype.to_numpy_dtype(dtype.uint16 if component is dtype.bfloat16 else component)
     )
-    return found
+    return host
 
 
 def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -55,11 +55,6 @@ def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
 def from_bfloat16(halves: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     """Return the float32 values with these upper halves, which are uint16."""
     return (halves.astype(np.uint32) << 16).view(np.float32)
-
-
-def value_shape(kind: DType) -> tuple[int, ...]:
-    """Return the shape of a host value: () for scalars and complex, (N,) for vectors, (N, N) for matrices."""
-    return kind.true_numpy_shape
 
 
 def pack(kind: DType, value: object, argument: str) -> bytes:
@@ -87,7 +82,7 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     if quick is not None:
         return quick
     array = _numbers(kind, value, argument)
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if isinstance(value, np.ndarray) and (array.shape == (1, *shape) or (not shape and array.size == 1)):
         array = array.reshape(shape)  # one row, as programs for 0.1.0 give values
     if array.shape != shape:
@@ -129,7 +124,7 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     `rows`. Raises as `pack`.
     """
     array = _numbers(kind, value, argument)
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if array.shape == (rows, *shape):
         pass
     elif array.shape == shape and (rows == 1 or not shape):
@@ -241,7 +236,7 @@ def _check_integers(
 
 
 def _expect(kind: DType, rows: int) -> str:
-    shape = value_shape(kind)
+    shape = kind.true_numpy_shape
     if not shape:
         single = "a number" if not dtype.is_complex(kind) else "a real or complex number"
         return f"expected {single} for {kind.name}" + (f", or {rows} of them" if rows > 1 else "")

@@ -4,11 +4,9 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from vkdispatch.base.context import Context
 from vkdispatch.base.derived_dtypes import is_structure
-from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
@@ -20,32 +18,11 @@ from vkdispatch.base.host_numpy import np
 Array = np.ndarray[Any, Any]
 
 
-class _Shown(Protocol):
-    """What `describe_buffer` needs of a buffer."""
-
-    shape: tuple[int, ...]
-    size: int
-    var_type: DType
-    context: Context
-    destroyed: bool
-
-    def _read(
-        self,
-        start: int,
-        elements: tuple[int, ...],
-        index: int | None,
-        out: Array | None = None,
-        raise_findings: bool = True,
-    ) -> Array: ...
-
-    def _describe_shape(self) -> tuple[str, ...]: ...
-
-
 # Elements to show at either end of an axis that is not shown in full, by the number of axes.
 _ENDS = (3, 3, 3, 2)
 
 
-def describe_buffer(buffer: _Shown) -> str:
+def describe_buffer(buffer: Any) -> str:
     """Return the `repr` of a buffer. Reads from queue 0; errors of reads are shown, not raised."""
     start = f"{type(buffer).__name__}("
     contents, facts = _describe_contents(buffer, start), _describe_facts(buffer)
@@ -55,7 +32,7 @@ def describe_buffer(buffer: _Shown) -> str:
     return f"{start}{contents},\n{' ' * len(start)}{facts})"
 
 
-def _describe_contents(buffer: _Shown, start: str) -> str:
+def _describe_contents(buffer: Any, start: str) -> str:
     if buffer.destroyed:
         return "<device lost>" if buffer.context.lost else "<destroyed>"
     ends = _ENDS[len(buffer.shape)]
@@ -68,7 +45,7 @@ def _describe_contents(buffer: _Shown, start: str) -> str:
         return f"<{type(error).__name__} when read>"
 
 
-def _read_ends(buffer: _Shown, ends: int) -> Array:
+def _read_ends(buffer: Any, ends: int) -> Any:
     """Return the contents, with one undefined entry for the omitted part of each axis."""
     shape = buffer.shape
     if not shape or not buffer.size:
@@ -89,7 +66,7 @@ def _read_ends(buffer: _Shown, ends: int) -> Array:
     return seen
 
 
-def _read(buffer: _Shown, start: int, elements: tuple[int, ...]) -> Array:
+def _read(buffer: Any, start: int, elements: tuple[int, ...]) -> Any:
     # Errors that the device has found are raised by waits, not here.
     return buffer._read(start, elements, 0, None, False)
 
@@ -110,7 +87,7 @@ def _flatten(row: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return sum(at * math.prod(shape[axis + 1 : -1]) for axis, at in enumerate(row))
 
 
-def _describe_facts(buffer: _Shown) -> str:
+def _describe_facts(buffer: Any) -> str:
     kind = buffer.var_type
     name = kind.name if is_structure(kind) else f"vd.{kind.__name__}"
     facts = [*buffer._describe_shape(), f"dtype={name}", f"device={_describe_device(buffer)!r}"]
@@ -118,7 +95,7 @@ def _describe_facts(buffer: _Shown) -> str:
     return ", ".join([*facts, f"queues={queues}"] if queues > 1 else facts)
 
 
-def _describe_device(buffer: _Shown) -> str:
+def _describe_device(buffer: Any) -> str:
     first, *others = (info.device_name for info in buffer.context.device_infos)
     return f"{first} and {len(others)} more" if others else first
 
@@ -275,25 +252,9 @@ _ABSENT = {
     "upload": "buf.write(array) copies from the host",
     "download": _READ,
 }
-_OPERATORS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "pow": "**",
-    "matmul": "@",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "lshift": "<<",
-    "rshift": ">>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-}
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+_BITWISE = {"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "matmul": "@"}
+_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
@@ -309,9 +270,9 @@ def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
 
 
 if not TYPE_CHECKING:  # type checkers would take these for what a buffer has
-    for _name, _symbol in _OPERATORS.items():
+    for _name, _symbol in (_ARITHMETIC | _BITWISE | _COMPARISONS).items():
         setattr(HostProtocols, f"__{_name}__", _refuse_operator(_symbol))
-        if _name not in ("lt", "le", "gt", "ge"):
+        if _name not in _COMPARISONS:
             setattr(HostProtocols, f"__r{_name}__", _refuse_operator(_symbol))
 
 

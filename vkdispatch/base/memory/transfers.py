@@ -10,15 +10,7 @@ from vkdispatch.base.context import Context, Handle, get_context, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.data import (
-    DIRECT,
-    WIDENED,
-    Casting,
-    check_out,
-    fresh_array,
-    layout_in_memory,
-    to_octets,
-)
+from vkdispatch.base.memory import data as conversions
 from vkdispatch.base.memory.protocols import HostProtocols
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import LARGE, as_int, show_wait
@@ -71,7 +63,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
     >>> array.shape
     (2, 3)
     """
-    return pinned_array(get_context(), 0, _parse_shape(shape), _parse_dtype(dtype))
+    return pinned_array(get_context(), 0, conversions.parse_shape(shape, None), _parse_dtype(dtype))
 
 
 def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:
@@ -97,21 +89,6 @@ def _parse_dtype(value: "DTypeLike") -> "np.dtype[Any]":
     return dtype
 
 
-def _parse_shape(value: object) -> tuple[int, ...]:
-    single = as_int(value)
-    items = (single,) if single is not None else value
-    try:
-        sizes = tuple(as_int(item) for item in items)  # type: ignore[attr-defined]
-    except TypeError as error:
-        raise ArgumentTypeError(f"shape: expected an int or a sequence of ints, got {value!r}") from error
-    shape = tuple(size for size in sizes if size is not None)
-    if len(shape) != len(sizes):
-        raise ArgumentTypeError(f"shape: expected an int or a sequence of ints, got {value!r}")
-    if any(size < 0 for size in shape):
-        raise ArgumentValueError(f"shape: sizes cannot be negative, got {shape}")
-    return shape
-
-
 # ---- Copies between the host and a buffer ----------------------------------------------------------------
 #
 # Writes and reads, whole or in part, waiting or asynchronous.
@@ -135,7 +112,7 @@ class Transfers(HostProtocols, Handle):
         data: "Array | bytes | bytearray | memoryview",
         index: int | None = None,
         *,
-        casting: Casting = "equiv",
+        casting: conversions.Casting = "equiv",
     ) -> None:
         """Copy data from the host, after all earlier work of the queue; `data` can be reused on return.
 
@@ -192,7 +169,7 @@ class Transfers(HostProtocols, Handle):
         data: "Array | bytes | bytearray | memoryview",
         index: int | None = None,
         *,
-        casting: Casting = "equiv",
+        casting: conversions.Casting = "equiv",
     ) -> Event:
         """Copy data from the host without waiting for the device, in the order of the work of the queue.
 
@@ -236,7 +213,7 @@ class Transfers(HostProtocols, Handle):
         return -1 if index is None else parse_queue(index, self.context, "index")
 
     def _parse_bytes(self, data: object, casting: str) -> Any:
-        usual = DIRECT.get(self.var_type)
+        usual = conversions.DIRECT.get(self.var_type)
         if (
             usual is not None
             and type(data) is np.ndarray
@@ -246,7 +223,7 @@ class Transfers(HostProtocols, Handle):
             and casting == "equiv"
         ):
             return data  # the common case, without conversion
-        octets = to_octets(self.var_type, data, self.shape, casting)
+        octets = conversions.to_octets(self.var_type, data, self.shape, casting)
         length = memoryview(octets).nbytes
         if length > self.mem_size:
             raise ArgumentValueError(
@@ -295,14 +272,18 @@ class Transfers(HostProtocols, Handle):
 
         With `raise_findings`, errors that the device has found so far are raised, once in each thread.
         """
-        shape, component = layout_in_memory(self.var_type, elements)
+        shape, component = conversions.layout_in_memory(self.var_type, elements)
         queues: Sequence[int]
         if index is None:
             queues = range(self.context.queue_count)
             shape = (len(queues), *shape)
         else:
             queues = (parse_queue(index, self.context, "index"),)
-        host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
+        host = (
+            conversions.fresh_array(shape, component)
+            if out is None
+            else conversions.check_out(out, shape, component)
+        )
         if host.size:
             offset = start * self.var_type.item_size
             read: Any
@@ -316,7 +297,7 @@ class Transfers(HostProtocols, Handle):
                 memory: Any = host if index is not None else host[queue : queue + 1]
                 read(queue, memory, offset, raise_findings)
         # Types that NumPy lacks are widened, except in the caller's own array.
-        widened = WIDENED.get(self.var_type) if out is None else None
+        widened = conversions.WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
 
     def _read_large(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
@@ -361,17 +342,17 @@ class Transfers(HostProtocols, Handle):
         """
         self.require_alive()
         queue = parse_queue(index, self.context, "index")
-        shape, component = layout_in_memory(self.var_type, self.shape)
+        shape, component = conversions.layout_in_memory(self.var_type, self.shape)
         if out is None:
             host = pinned_array(self.context, queue, shape, component)
         else:
-            host = check_out(out, shape, component)
+            host = conversions.check_out(out, shape, component)
         memory: Any = host.reshape(-1).view(np.uint8)
         try:
             points = self._native.read_async(queue, memory)
         except ValueError as error:
             raise ArgumentValueError(str(error)) from None
-        convert = WIDENED.get(self.var_type) if out is None else None
+        convert = conversions.WIDENED.get(self.var_type) if out is None else None
         if convert is None and out is None and self.context.borrowed:
             convert = np.copy  # pinned memory ends with the device of another library
         return ReadFuture(self.context, points, host, convert)
@@ -382,7 +363,7 @@ class Transfers(HostProtocols, Handle):
         start: int = 0,
         index: int | None = None,
         *,
-        casting: Casting = "equiv",
+        casting: conversions.Casting = "equiv",
     ) -> None:
         """Copy data from the host to a part of the buffer, after all earlier work of the queue.
 
@@ -412,7 +393,7 @@ class Transfers(HostProtocols, Handle):
         array([0., 5., 6., 0.], dtype=float32)
         """
         queue = self._parse_writable_queue(index)
-        octets = to_octets(self.var_type, data, None, casting)
+        octets = conversions.to_octets(self.var_type, data, None, casting)
         size = memoryview(octets).nbytes
         if size % self.var_type.item_size:
             raise ArgumentValueError(

@@ -10,14 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, count
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    SharingError,
-    UsageError,
-    VulkanError,
-)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.formats import note, start_clock
 
@@ -28,7 +22,7 @@ from vkdispatch.base.sharing.formats import note, start_clock
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 
-class CaptureError(UsageError):
+class CaptureError(errors.UsageError):
     """A CUDA stream whose work is being captured in a CUDA graph."""
 
 
@@ -37,7 +31,7 @@ def load_driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError:
-        raise SharingError(
+        raise errors.SharingError(
             "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch-gpu[cuda]'"
         ) from None
     return driver
@@ -47,8 +41,19 @@ def check_result(result: tuple[Any, ...]) -> Any:
     """Return what a function of the driver gave. Raises SharingError if it failed."""
     code, *values = result
     if int(code) != 0:
-        raise SharingError(f"CUDA: {code.name}")
+        raise errors.SharingError(f"CUDA: {code.name}")
     return values[0] if len(values) == 1 else tuple(values) or None
+
+
+class _CheckedDriver:
+    """CUDA's driver functions, which return what they give, and raise SharingError where they fail."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(load_driver(), name)
+        return lambda *arguments: check_result(function(*arguments))
+
+
+cuda = _CheckedDriver()
 
 
 def parse_stream(stream: Any, name: str = "stream") -> int | None:
@@ -68,20 +73,20 @@ def parse_stream(stream: Any, name: str = "stream") -> int | None:
     try:
         number = int(stream)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(
+        raise errors.ArgumentTypeError(
             f"{name}: expected a CUDA stream, an int or None, got {type(stream).__name__}"
         ) from None
     if number == -1:
         return None
     if number < -1:
-        raise ArgumentValueError(f"{name}: expected a CUDA stream, 1, 2 or -1, got {number}")
+        raise errors.ArgumentValueError(f"{name}: expected a CUDA stream, 1, 2 or -1, got {number}")
     return number or LEGACY_STREAM
 
 
 def parse_dlpack_stream(stream: Any) -> int | None:
     """Return the handle of a stream in a protocol, as `parse_stream` does, but 0 raises ValueError."""
     if isinstance(stream, int) and stream == 0:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             "stream: 0 may be one of two streams; expected 1 (the legacy default stream), 2 (the thread's "
             "default stream), a stream's handle, or -1"
         )
@@ -132,7 +137,9 @@ class CudaBlocks:
             self._unmap(number)
         block = memory.block()
         if block is None:
-            raise SharingError("this memory was not allocated so that CUDA can share it; copy the buffer")
+            raise errors.SharingError(
+                "this memory was not allocated so that CUDA can share it; copy the buffer"
+            )
         number, size, offset, is_dedicated = block
         if number not in self._blocks:
             with self._enter():
@@ -147,15 +154,15 @@ class CudaBlocks:
         description.size = size
         description.flags = driver.CUDA_EXTERNAL_MEMORY_DEDICATED if is_dedicated else 0
         try:
-            imported = check_result(driver.cuImportExternalMemory(description))
-        except SharingError:
+            imported = cuda.cuImportExternalMemory(description)
+        except errors.SharingError:
             os.close(file)
             raise
         extent = driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
         extent.offset, extent.size = 0, size
         try:
-            return imported, int(check_result(driver.cuExternalMemoryGetMappedBuffer(imported, extent)))
-        except SharingError:
+            return imported, int(cuda.cuExternalMemoryGetMappedBuffer(imported, extent))
+        except errors.SharingError:
             driver.cuDestroyExternalMemory(imported)
             raise
 
@@ -180,7 +187,7 @@ class CudaBlocks:
         address = self.map(memory)
         count = len(self._lent)
         if count >= _MAX_STALE and count & (count - 1) == 0:
-            self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
+            self._lent = {start: loan for start, loan in self._lent.items() if loan[0]() is not None}
         end = address + memory.size
         if self._find_whole(address, end) is None:  # else it is a part of what is known
             self._lent[address] = weakref.ref(memory), end
@@ -189,10 +196,10 @@ class CudaBlocks:
     def find(self, first: int, end: int, refusal: Callable[[], None] | None) -> native.Buffer | None:
         """Return a buffer of memory that CUDA was lent: see `CudaLink.find`."""
         end += -end % WORD
-        found = self._find_whole(first, end)
-        if found is None:
+        match = self._find_whole(first, end)
+        if match is None:
             return None
-        whole, start, stop = found
+        whole, start, stop = match
         if first == start and end >= stop and refusal is None:
             return whole
         part = self._parts.get((first, end, refusal is None))
@@ -216,7 +223,7 @@ class CudaBlocks:
         """Whether memory, which may be destroyed by now, is still where CUDA knows it."""
         try:
             return self.map(memory) == address
-        except (RuntimeError, SharingError):
+        except (RuntimeError, errors.SharingError):
             return False
 
 
@@ -234,8 +241,8 @@ class Lane:
     __slots__ = ("event", "stream")
 
     def __init__(self, driver: Any) -> None:
-        self.stream = check_result(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
-        self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        self.stream = cuda.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self.event = cuda.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 
 
 class Lanes:
@@ -253,7 +260,7 @@ class Lanes:
     def find_memory(self) -> int:
         """Return the address of memory for a part on each lane."""
         if self._memory is None:
-            self._memory = int(check_result(self._driver.cuMemAlloc(2 * PART)))
+            self._memory = int(cuda.cuMemAlloc(2 * PART))
         return self._memory
 
     def release(self) -> None:
@@ -325,18 +332,18 @@ class CudaLink:
         self._thread = _Thread()
         self.peers = weakref.WeakSet[CudaLink]()
         self.lanes: Lanes | None = None
-        check_result(driver.cuInit(0))
+        cuda.cuInit(0)
         self.ordinal, self.device = self._find_device(context)
-        self.primary = check_result(driver.cuDevicePrimaryCtxRetain(self.device))
+        self.primary = cuda.cuDevicePrimaryCtxRetain(self.device)
         self.blocks = CudaBlocks(driver, self._engine, self.enter)
         # by stream and queue, or incoming timeline from -1 down: the value that the stream waited for
         self._waited: dict[tuple[_Key, int], int] = {}
         self._incoming: dict[_Key, _Incoming] = {}  # by stream, the one used last at the end
         with self.enter():
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-            self._stream = check_result(driver.cuStreamCreate(flags))
+            self._stream = cuda.cuStreamCreate(flags)
             self.stream = int(self._stream)
-            self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+            self.event = cuda.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
             self._timelines = {
                 slot: self._import_semaphore(self._engine.export_timeline(slot))
                 for slot, _ in self._engine.submit_all(0)
@@ -345,11 +352,13 @@ class CudaLink:
     def _find_device(self, context: Context) -> tuple[int, Any]:
         """Return CUDA's number of a context's device, and its handle."""
         wanted = context.device_infos[0].uuid
-        for ordinal in range(check_result(self._driver.cuDeviceGetCount())):
-            device = check_result(self._driver.cuDeviceGet(ordinal))
-            if bytes(check_result(self._driver.cuDeviceGetUuid(device)).bytes) == wanted:
+        for ordinal in range(cuda.cuDeviceGetCount()):
+            device = cuda.cuDeviceGet(ordinal)
+            if bytes(cuda.cuDeviceGetUuid(device).bytes) == wanted:
                 return ordinal, device
-        raise SharingError(f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?")
+        raise errors.SharingError(
+            f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?"
+        )
 
     @contextmanager
     def enter(self) -> Iterator[None]:
@@ -359,7 +368,7 @@ class CudaLink:
         have nothing to do with the capture do not end it.
         """
         driver = self._driver
-        check_result(driver.cuCtxPushCurrent(self.primary))
+        cuda.cuCtxPushCurrent(self.primary)
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         _, mode = driver.cuThreadExchangeStreamCaptureMode(relaxed)
         try:
@@ -388,8 +397,8 @@ class CudaLink:
         description.type = kinds.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
         description.handle.fd = file
         try:
-            return check_result(self._driver.cuImportExternalSemaphore(description))
-        except SharingError:
+            return cuda.cuImportExternalSemaphore(description)
+        except errors.SharingError:
             os.close(file)
             raise
 
@@ -422,9 +431,9 @@ class CudaLink:
         if stream in (LEGACY_STREAM, PER_THREAD_STREAM):
             return
         with self.enter():
-            owner = check_result(self._driver.cuStreamGetCtx(self._driver.CUstream(stream)))
+            owner = cuda.cuStreamGetCtx(self._driver.CUstream(stream))
         if int(owner) != int(self.primary):
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{name}: the stream does not belong to CUDA's device {self.ordinal} (its primary context), "
                 "on which the context computes"
             )
@@ -443,7 +452,7 @@ class CudaLink:
                 "the host submits; make this call before or after the capture"
             )
         check_result((code,))
-        number = check_result(driver.cuStreamGetId(handle))
+        number = cuda.cuStreamGetId(handle)
         return number, self._thread.number if stream == PER_THREAD_STREAM else 0
 
     def give(self, stream: int) -> None:
@@ -477,11 +486,7 @@ class CudaLink:
             wait.params.fence.value = value
             parameters.append(wait)
         timelines = [timeline for timeline, _ in points]
-        check_result(
-            driver.cuWaitExternalSemaphoresAsync(
-                timelines, parameters, len(timelines), driver.CUstream(stream)
-            )
-        )
+        cuda.cuWaitExternalSemaphoresAsync(timelines, parameters, len(timelines), driver.CUstream(stream))
 
     def take(self, stream: int) -> None:
         """Let the context's later work wait for the work of a stream up to now."""
@@ -494,11 +499,7 @@ class CudaLink:
             signal = driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()
             signal.params.fence.value = incoming.value
             # a stream of its own for signals would cost two milliseconds: the GPU waits for a time slice
-            check_result(
-                driver.cuSignalExternalSemaphoresAsync(
-                    [incoming.timeline], [signal], 1, driver.CUstream(stream)
-                )
-            )
+            cuda.cuSignalExternalSemaphoresAsync([incoming.timeline], [signal], 1, driver.CUstream(stream))
             self._engine.wait_for_incoming(0, incoming.number, incoming.value)
             note("device wait", self._context(), begin)
 
@@ -521,7 +522,7 @@ class CudaLink:
         with self.hold():
             target = self.blocks.map(memory)
             self.give(stream)
-            check_result(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
+            cuda.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream))
             self.take(stream)
 
     def copy_out(self, address: int, memory: native.Buffer, start: int, size: int, stream: int) -> None:
@@ -533,7 +534,7 @@ class CudaLink:
         with self.hold():
             source = self.blocks.map(memory) + start
             self.give(stream)
-            check_result(driver.cuMemcpyDtoDAsync(address, source, size, driver.CUstream(stream)))
+            cuda.cuMemcpyDtoDAsync(address, source, size, driver.CUstream(stream))
 
     # -- streams whose arrays are arguments of a call
 
@@ -586,7 +587,7 @@ class CudaLink:
         except CaptureError:
             self._returned.append((loan, stream))
             return False  # a call after the capture takes it
-        except (SharingError, VulkanError):  # the stream is gone, or CUDA or the context is
+        except (errors.SharingError, errors.VulkanError):  # the stream is gone, or CUDA or the context is
             self.synchronize()
         return True
 
@@ -664,7 +665,7 @@ def find_link(context: Context) -> CudaLink:
         link = _links.get(context)
         if link is None:
             if not can_link(context):
-                raise SharingError(f"CUDA cannot share memory of {context._devices}")
+                raise errors.SharingError(f"CUDA cannot share memory of {context._devices}")
             link = _links[context] = CudaLink(context)
         return link
 

@@ -16,14 +16,13 @@ from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing import cuda_link
+from vkdispatch.base.sharing.cuda_link import CudaLink, CudaLoan, cuda
 from vkdispatch.base.sharing.dlpack import is_in_c_order, refuse_write
 
 # ---- CUDA's array interface, version 3: what `__cuda_array_interface__` shows, and what it is read as ----
 
 
-def lend_by_interface(
-    context: Context, memory: native.Buffer, loan: cuda_link.CudaLoan | None
-) -> cuda_link.CudaLoan:
+def lend_by_interface(context: Context, memory: native.Buffer, loan: CudaLoan | None) -> CudaLoan:
     """Return a loan of memory for consumers of the interface, or the one of before, after all work up to now.
 
     The owner of the memory keeps it: consumers reference the owner. Raises AttributeError where CUDA does not
@@ -39,11 +38,7 @@ def lend_by_interface(
 
 
 def make_interface(
-    loan: cuda_link.CudaLoan,
-    shape: tuple[int, ...],
-    component: Any,
-    strides: tuple[int, ...] | None,
-    offset: int = 0,
+    loan: CudaLoan, shape: tuple[int, ...], component: Any, strides: tuple[int, ...] | None, offset: int = 0
 ) -> dict[str, Any]:
     """Return the interface of elements of a NumPy dtype in lent memory. Strides and offset are in bytes."""
     return {
@@ -149,13 +144,13 @@ class SharedDeviceMemory:
         What another process maps it by.
     """
 
-    def __init__(self, link: cuda_link.CudaLink, size: int) -> None:
+    def __init__(self, link: CudaLink, size: int) -> None:
         driver = cuda_link.load_driver()
         self._link = link
         with link.enter():
-            self._address = int(cuda_link.check_result(driver.cuMemAlloc(size)))
+            self._address = int(cuda.cuMemAlloc(size))
             try:
-                self.handle = bytes(cuda_link.check_result(driver.cuIpcGetMemHandle(self._address)).reserved)
+                self.handle = bytes(cuda.cuIpcGetMemHandle(self._address).reserved)
             except SharingError:
                 driver.cuMemFree(self._address)
                 raise
@@ -180,13 +175,7 @@ class MappedMemories:
         self._addresses: OrderedDict[tuple[int, bytes], int] = OrderedDict()  # by process and handle
 
     def read(
-        self,
-        link: cuda_link.CudaLink,
-        process: int,
-        handle: bytes,
-        offset: int,
-        memory: native.Buffer,
-        size: int,
+        self, link: CudaLink, process: int, handle: bytes, offset: int, memory: native.Buffer, size: int
     ) -> None:
         """Copy bytes of another process's memory to a buffer, and wait until they are there.
 
@@ -196,7 +185,7 @@ class MappedMemories:
             link.copy_in(memory, self._map(link, process, handle) + offset, size, link.stream)
             _wait(link)
 
-    def _map(self, link: cuda_link.CudaLink, process: int, handle: bytes) -> int:
+    def _map(self, link: CudaLink, process: int, handle: bytes) -> int:
         driver, key = cuda_link.load_driver(), (process, handle)
         if key not in self._addresses:
             self._unmap_some(link)
@@ -204,13 +193,11 @@ class MappedMemories:
             description.reserved = handle
             flags = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
             with link.enter():
-                self._addresses[key] = int(
-                    cuda_link.check_result(driver.cuIpcOpenMemHandle(description, flags))
-                )
+                self._addresses[key] = int(cuda.cuIpcOpenMemHandle(description, flags))
         self._addresses.move_to_end(key)
         return self._addresses[key]
 
-    def _unmap_some(self, link: cuda_link.CudaLink) -> None:
+    def _unmap_some(self, link: CudaLink) -> None:
         """Unmap memory of processes that have ended, which holds it, and what has not been used for long."""
         ended = [key for key in self._addresses if not os.path.exists(f"/proc/{key[0]}")]
         spare = max(0, len(self._addresses) - len(ended) - _MAX_MAPPED + 1)
@@ -220,21 +207,17 @@ class MappedMemories:
                 cuda_link.load_driver().cuIpcCloseMemHandle(self._addresses.pop(key))
 
 
-def _wait(link: cuda_link.CudaLink) -> None:
+def _wait(link: CudaLink) -> None:
     driver = cuda_link.load_driver()
     with link.enter():
-        cuda_link.check_result(driver.cuStreamSynchronize(driver.CUstream(link.stream)))
+        cuda.cuStreamSynchronize(driver.CUstream(link.stream))
 
 
 # ---- Copies by CUDA between the memory of two contexts, which may be on two GPUs -------------------------
 
 
 def copy_between_links(
-    target: cuda_link.CudaLink,
-    target_memory: native.Buffer,
-    source: cuda_link.CudaLink,
-    source_memory: native.Buffer,
-    size: int,
+    target: CudaLink, target_memory: native.Buffer, source: CudaLink, source_memory: native.Buffer, size: int
 ) -> None:
     """Copy bytes to a buffer of another context, in the order of both contexts' work.
 
@@ -259,26 +242,20 @@ def copy_between_links(
         source.take(cuda_link.LEGACY_STREAM)
 
 
-def _copy(
-    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
-) -> None:
+def _copy(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
     """Copy in one piece; a stream of each device waits for the other one's."""
     stream = driver.CUstream(cuda_link.LEGACY_STREAM)
     with source.enter():
-        cuda_link.check_result(driver.cuEventRecord(source.event, stream))
+        cuda.cuEventRecord(source.event, stream)
     with target.enter():
-        cuda_link.check_result(driver.cuStreamWaitEvent(stream, source.event, 0))
-        cuda_link.check_result(
-            driver.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream)
-        )
-        cuda_link.check_result(driver.cuEventRecord(target.event, stream))
+        cuda.cuStreamWaitEvent(stream, source.event, 0)
+        cuda.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream)
+        cuda.cuEventRecord(target.event, stream)
     with source.enter():
-        cuda_link.check_result(driver.cuStreamWaitEvent(stream, target.event, 0))
+        cuda.cuStreamWaitEvent(stream, target.event, 0)
 
 
-def _copy_in_parts(
-    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
-) -> None:
+def _copy_in_parts(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
     """Send parts to memory of the target's lanes, which copy one while the next one arrives."""
     senders, receivers = _fork(driver, source), _fork(driver, target)
     with target.enter():
@@ -288,46 +265,38 @@ def _copy_in_parts(
         sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * cuda_link.PART
         count = min(cuda_link.PART, size - first)
         # streams and events know their contexts
-        cuda_link.check_result(
-            driver.cuStreamWaitEvent(sender.stream, receiver.event, 0)
-        )  # the part is empty
-        cuda_link.check_result(
-            driver.cuMemcpyPeerAsync(
-                part, target.primary, start + first, source.primary, count, sender.stream
-            )
-        )
-        cuda_link.check_result(driver.cuEventRecord(sender.event, sender.stream))
-        cuda_link.check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
-        cuda_link.check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
-        cuda_link.check_result(driver.cuEventRecord(receiver.event, receiver.stream))
+        cuda.cuStreamWaitEvent(sender.stream, receiver.event, 0)  # the part is empty
+        cuda.cuMemcpyPeerAsync(part, target.primary, start + first, source.primary, count, sender.stream)
+        cuda.cuEventRecord(sender.event, sender.stream)
+        cuda.cuStreamWaitEvent(receiver.stream, sender.event, 0)
+        cuda.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream)
+        cuda.cuEventRecord(receiver.event, receiver.stream)
     _join(driver, source, senders)
     _join(driver, target, receivers)
 
 
-def _fork(driver: Any, link: cuda_link.CudaLink) -> cuda_link.Lanes:
+def _fork(driver: Any, link: CudaLink) -> cuda_link.Lanes:
     """Let the lanes of a link wait for the default stream, and return them."""
     with link.enter():
         if link.lanes is None:
             link.lanes = cuda_link.Lanes(driver)
-        cuda_link.check_result(driver.cuEventRecord(link.event, driver.CUstream(cuda_link.LEGACY_STREAM)))
+        cuda.cuEventRecord(link.event, driver.CUstream(cuda_link.LEGACY_STREAM))
         for lane in link.lanes.both:
-            cuda_link.check_result(driver.cuStreamWaitEvent(lane.stream, link.event, 0))
+            cuda.cuStreamWaitEvent(lane.stream, link.event, 0)
     return link.lanes
 
 
-def _join(driver: Any, link: cuda_link.CudaLink, lanes: cuda_link.Lanes) -> None:
+def _join(driver: Any, link: CudaLink, lanes: cuda_link.Lanes) -> None:
     """Let the default stream wait for the lanes of a link."""
     with link.enter():
         for lane in lanes.both:
-            cuda_link.check_result(
-                driver.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
-            )
+            cuda.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
 
 
-def _open_peers(driver: Any, link: cuda_link.CudaLink, other: cuda_link.CudaLink) -> bool:
+def _open_peers(driver: Any, link: CudaLink, other: CudaLink) -> bool:
     """Let a device access another one's memory. Return whether it does."""
     if other not in link.peers:
-        if not cuda_link.check_result(driver.cuDeviceCanAccessPeer(link.device, other.device)):
+        if not cuda.cuDeviceCanAccessPeer(link.device, other.device):
             return False
         with link.enter():
             result = driver.cuCtxEnablePeerAccess(other.primary, 0)

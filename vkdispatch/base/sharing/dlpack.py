@@ -71,16 +71,9 @@ def make_capsule(elements: Elements, max_version: tuple[int, int] | None) -> Any
             "the elements are read-only, which DLPack 0.x cannot express; share a copy, or pass "
             "max_version=(1, 0)"
         )
-    return native.make_dlpack(
-        elements.owner,
-        elements.address,
-        elements.device,
-        dlpack_format(elements.kind),
-        elements.shape,
-        elements.strides,
-        versioned=is_versioned,
-        flags=elements.flags,
-    )
+    place = elements.owner, elements.address, elements.device
+    layout = dlpack_format(elements.kind), elements.shape, elements.strides
+    return native.make_dlpack(*place, *layout, versioned=is_versioned, flags=elements.flags)
 
 
 @record(eq=False)
@@ -105,7 +98,7 @@ def _parse_pair(name: str, value: Any) -> tuple[int, int] | None:
         return None
     try:
         # device types may be members of an enumeration
-        first, second = (as_int(getattr(each, "value", each)) for each in value)
+        first, second = (as_int(getattr(number, "value", number)) for number in value)
     except (TypeError, ValueError):
         first = second = None
     if first is None or second is None:
@@ -510,12 +503,12 @@ def import_memory(elements: Elements, context: Context, ordered: bool, is_whole:
         The driver refuses it.
     """
     if elements.device[0] == cuda_link.CUDA:
-        own = _find_in_cuda(elements, context)
-        if own is None:
+        memory_of_buffer = _find_in_cuda(elements, context)
+        if memory_of_buffer is None:
             raise SharingError("the memory is no longer that of a buffer")
         assert elements.stream is not None
         cuda_link.find_link(context).take(elements.stream)
-        return Imported(own, bounds(elements)[0] % context._native.binding_alignment, None)
+        return Imported(memory_of_buffer, bounds(elements)[0] % context._native.binding_alignment, None)
     first, end = bounds(elements)
     is_read_only = bool(elements.flags & READ_ONLY)
     known = native.find_shared(context._native, first, end)

@@ -61,9 +61,7 @@ def compile_untrusted(source: str, name: str, preprocessing: "Preprocessing | No
     if code is None:
         request: dict[str, Any] = {"source": source}
         if preprocessing is not None:
-            request["preamble"] = preprocessing.preamble
-            request["includes"] = preprocessing.includes
-            request["texts"] = dict(preprocessing.texts)
+            request |= preprocessing.options
         explain = preprocessing.explain if preprocessing is not None else None
         code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explain)
         disk_cache.store("spirv", key, code)

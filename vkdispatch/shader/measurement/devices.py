@@ -10,9 +10,10 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.devices import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo, identify_devices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.abbreviations import Buff, f32, v4
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.timings import Recording
 from vkdispatch.shader.decorator import shader
@@ -40,8 +41,7 @@ def measure_copy_bandwidth(context: Context, queue: int) -> float | None:
     runs), then stored in this process and on disk. None if there is no memory for a measurement.
     """
     info = context.device_infos[_find_device(context, queue)]
-    uuid = info.uuid.hex() if info.uuid else ""
-    key = f"copy bandwidth 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
+    key = f"copy bandwidth 1\n{identify_devices((info,))}"
     known = _measured_bandwidth.get(key)
     if known is None:
         stored = disk_cache.load("measured", key)
@@ -103,27 +103,18 @@ def _time_fastest_copy(context: Context, queue: int, count: int) -> float:
 def _make_kernels() -> tuple[ShaderFunction, ShaderFunction]:
     """Return the kernels that fill and copy. They are traced on first use."""
 
-    def fill_for_measurement(target: Any) -> None:
+    @shader("target.size", check=False, rewrite=False)
+    def fill_for_measurement(target: Buff[v4]) -> None:
         index = vc.global_invocation_id().x
         target[index] = vc.to_dtype(dtype.vec4, index)
 
-    def copy_for_measurement(target: Any, source: Any) -> None:
+    @shader("target.size", check=False, rewrite=False)
+    def copy_for_measurement(target: Buff[v4], source: Buff[v4]) -> None:
         index = vc.global_invocation_id().x
         target[index] = source[index]
 
-    kernels = []
-    for function in (fill_for_measurement, copy_for_measurement):
-        names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        kernel = shader(
-            "target.size",
-            arg_type_annotations=[vc.Buff[dtype.vec4]] * len(names),
-            arg_names=names,
-            check=False,
-            rewrite=False,
-        )(function)
-        kernel.internal = True
-        kernels.append(kernel)
-    return kernels[0], kernels[1]
+    fill_for_measurement.internal = copy_for_measurement.internal = True
+    return fill_for_measurement, copy_for_measurement
 
 
 # ---- The accuracy of a device's own mathematical functions, by measurement -------------------------------
@@ -250,7 +241,7 @@ def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict
     known = load_accuracy(context.device_infos[device])
     if known is None:
         known = _measure(context, sum(map(len, context.queue_families[:device])))
-        numbers = [number for each in known.values() for number in (each.ulp, each.absolute)]
+        numbers = [number for accuracy in known.values() for number in (accuracy.ulp, accuracy.absolute)]
         key = _make_key(context.device_infos[device])
         disk_cache.store("measured", key, _FORMAT.pack(*numbers))
         _measured[key] = known
@@ -267,16 +258,15 @@ def load_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
             return None
         numbers = iter(_FORMAT.unpack(stored))
         known = {
-            name: Accuracy(each.low, each.high, next(numbers), next(numbers))
-            for name, each in _FUNCTIONS.items()
+            name: Accuracy(function.low, function.high, next(numbers), next(numbers))
+            for name, function in _FUNCTIONS.items()
         }
         _measured[key] = known
     return known
 
 
 def _make_key(info: DeviceInfo) -> str:
-    uuid = info.uuid.hex() if info.uuid else ""
-    return f"accuracy 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
+    return f"accuracy 1\n{identify_devices((info,))}"
 
 
 def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
@@ -284,7 +274,7 @@ def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
 
     draw = np.random.default_rng(0)
     sides = np.array(
-        [draw.uniform(each.low, each.high, (2, _COUNT)) for each in _FUNCTIONS.values()], np.float32
+        [draw.uniform(rule.low, rule.high, (2, _COUNT)) for rule in _FUNCTIONS.values()], np.float32
     )
     # All first arguments, one row after another, and all second ones.
     first, second = (asbuffer(np.ascontiguousarray(sides[:, i]), context=context) for i in range(2))
@@ -293,21 +283,21 @@ def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
     try:
         _make_kernel()(results, first, second, graph=graph)
         graph.submit(1, queue)
-        found = results.read(queue)
+        values = results.read(queue)
     finally:
         for thing in (graph, first, second, results):
             thing.destroy()
     return {
-        name: Accuracy(each.low, each.high, *_find_errors(row, each.truth(*pair.astype(np.float64))))
-        for (name, each), row, pair in zip(_FUNCTIONS.items(), found, sides, strict=True)
+        name: Accuracy(rule.low, rule.high, *_find_errors(row, rule.truth(*pair.astype(np.float64))))
+        for (name, rule), row, pair in zip(_FUNCTIONS.items(), values, sides, strict=True)
     }
 
 
-def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
+def _find_errors(values: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
     """Return the largest error in units in the last place, and the largest difference."""
     import numpy as np
 
-    differences = np.abs(found.astype(np.float64) - true)
+    differences = np.abs(values.astype(np.float64) - true)
     _, exponents = np.frexp(true)
     units = np.ldexp(1.0, np.maximum(exponents, _MIN_EXPONENT + 1) - _PRECISION)
     # max() propagates NaN, which counts as an infinite error.
@@ -319,18 +309,12 @@ def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[f
 def _make_kernel() -> ShaderFunction:
     """Return the kernel that computes all functions. It is traced on first use."""
 
-    def measure_functions(results: Any, first: Any, second: Any) -> None:
+    @shader(_COUNT, check=False, rewrite=False)
+    def measure_functions(results: Buff[f32], first: Buff[f32], second: Buff[f32]) -> None:
         index = vc.global_invocation_id().x
         for number, function in enumerate(_FUNCTIONS.values()):
             place = index + number * _COUNT
             results[place] = function.rule(first[place].to_register(), second[place].to_register())
 
-    kernel = shader(
-        _COUNT,
-        arg_type_annotations=[vc.Buff[dtype.float32]] * 3,
-        arg_names=("results", "first", "second"),
-        check=False,
-        rewrite=False,
-    )(measure_functions)
-    kernel.internal = True
-    return kernel
+    measure_functions.internal = True
+    return measure_functions

@@ -3,11 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import UsageError, VkDispatchError
@@ -19,6 +19,8 @@ from vkdispatch.shader.measurement.devices import measure_copy_bandwidth
 
 # ---- Profiles in the Trace Event Format, which chrome://tracing and Perfetto read ------------------------
 
+
+_Span = ProfileRecord | TimedSubmit | HandOver
 
 _HOST, _DEVICE = 1, 2
 # Overlapping commands go to different tracks: events on one track must nest.
@@ -34,6 +36,14 @@ def write_trace(
     hand_overs: Sequence[HandOver] = (),
 ) -> None:
     """Write records to a file; times are microseconds since `origin`."""
+
+    def add(
+        name: str, category: str, process: int, track: int, span: _Span, arguments: Mapping[str, Any]
+    ) -> None:
+        event = {"ph": "X", "name": name, "cat": category, "pid": process, "tid": track, "args": arguments}
+        times = {"ts": (span.begin - origin) * 1e6, "dur": (span.end - span.begin) * 1e6}
+        events.append(event | times)
+
     events = [
         _make_name_event("process_name", _HOST, 0, "host"),
         _make_name_event("process_name", _DEVICE, 0, "device"),
@@ -51,20 +61,18 @@ def write_trace(
                 _make_name_event("thread_name", _DEVICE, track, f"{_describe_queue(queue)}{suffix}")
             )
         lanes[lane] = item.end
-        events.append(_make_event(item.name, item.kind, _DEVICE, track, item, origin, _list_arguments(item)))
+        add(item.name, item.kind, _DEVICE, track, item, _list_arguments(item))
     queues = sorted({_number_queue(submit) for submit in submits})
     events += [
         _make_name_event("thread_name", _HOST, queue, f"submits to {_describe_queue(queue)}")
         for queue in queues
     ]
     for submit in submits:
-        arguments = {"commands": submit.commands}
-        events.append(
-            _make_event("submit", "submit", _HOST, _number_queue(submit), submit, origin, arguments)
-        )
+        add("submit", "submit", _HOST, _number_queue(submit), submit, {"commands": submit.commands})
     if hand_overs:
         events.append(_make_name_event("thread_name", _HOST, _SHARING, "hand-overs to other libraries"))
-    events += [_make_event(item.kind, "hand-over", _HOST, _SHARING, item, origin, {}) for item in hand_overs]
+    for hand_over in hand_overs:
+        add(hand_over.kind, "hand-over", _HOST, _SHARING, hand_over, {})
     Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), encoding="utf-8")
 
 
@@ -81,27 +89,6 @@ def _make_name_event(what: str, process: int, track: int, name: str) -> dict[str
     return {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}}
 
 
-def _make_event(
-    name: str,
-    category: str,
-    process: int,
-    track: int,
-    span: ProfileRecord | TimedSubmit | HandOver,
-    origin: float,
-    arguments: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "name": name,
-        "cat": category,
-        "pid": process,
-        "tid": track,
-        "ts": (span.begin - origin) * 1e6,
-        "dur": (span.end - span.begin) * 1e6,
-        "args": arguments,
-    }
-
-
 def _list_arguments(item: ProfileRecord) -> dict[str, Any]:
     fields = {
         "source": item.source,
@@ -115,7 +102,7 @@ def _list_arguments(item: ProfileRecord) -> dict[str, Any]:
 
 
 _MARKS: dict[Precision | None, str] = {"exact": "", "about": "~", "at least": ">=", None: ""}
-_WORST: tuple[Precision, ...] = ("exact", "about", "at least")
+_WORST: tuple[Precision, ...] = get_args(Precision)
 _HAND_OVERS: dict[HandOverKind, str] = {
     "lend": "memory shared with other libraries",
     "take": "memory of other libraries taken",
@@ -397,12 +384,12 @@ def _describe_hand_overs(hand_overs: Sequence[HandOver]) -> list[str]:
     """Return lines that say how many hand-overs of each kind there were, and what they took of the host."""
     lines = []
     for kind, text in _HAND_OVERS.items():
-        found = [item.duration for item in hand_overs if item.kind == kind]
-        if found:
-            total = sum(found)
+        durations = [item.duration for item in hand_overs if item.kind == kind]
+        if durations:
+            total = sum(durations)
             lines.append(
-                f"{text}: {len(found)} times, {total * 1e3:.3f} ms of the host, "
-                f"{total / len(found) * 1e6:.2f} us each"
+                f"{text}: {len(durations)} times, {total * 1e3:.3f} ms of the host, "
+                f"{total / len(durations) * 1e6:.2f} us each"
             )
     return lines
 

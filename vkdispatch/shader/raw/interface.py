@@ -22,6 +22,7 @@ from vkdispatch.shader.raw.values import (
     place_values,
     read_blocks,
 )
+from vkdispatch.shader.size import Extent
 
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,
@@ -48,7 +49,7 @@ class RawDescription:
 
     name: str
     text: str
-    local_size: tuple[int, int, int]
+    local_size: Extent
     shader_arg_infos: tuple[ShaderArgumentInfo, ...]
     binding_type_list: tuple[int, ...]
     binding_access: tuple[tuple[bool, bool], ...]
@@ -96,7 +97,7 @@ class RawDescription:
         """Return name and default value (None: none) of each argument, in call order."""
         return [(info.name, info.default_value) for info in self.shader_arg_infos]
 
-    def shader_source(self, local_size: tuple[int, int, int], variant: Variant = PLAIN) -> ShaderSource:
+    def shader_source(self, local_size: Extent, variant: Variant = PLAIN) -> ShaderSource:
         """Return the code as given."""
         return ShaderSource(self.name, self.text, self.local_size)
 
@@ -106,11 +107,7 @@ class RawDescription:
 
 
 def make_description(
-    name: str,
-    text: str,
-    arguments: Sequence[RawArgument],
-    interface: Interface,
-    local_size: tuple[int, int, int],
+    name: str, text: str, arguments: Sequence[RawArgument], interface: Interface, local_size: Extent
 ) -> RawDescription:
     """Match the arguments with the declarations of the code.
 
@@ -135,7 +132,7 @@ def make_description(
     free = [block for block in blocks if block.place is None or block.place not in told]
     placed = place_values(name, values, free)
     # A uniform block without values is left to a buffer.
-    chosen = {each.block.place for each in placed}
+    chosen = {value.block.place for value in placed}
     taking = [block for block in free if block.place is None or block.place in chosen]
     for block in taking:
         check_apart(name, block)
@@ -146,7 +143,8 @@ def make_description(
     numbers = {place: number for number, place in enumerate(places)}
     starts, size = arrange_blocks(name, taking)
     members = tuple(
-        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in placed
+        StructElement(value.member, value.kind, 1, starts[value.block.place] + value.offset)
+        for value in placed
     )
     declared = _group_by_place(interface)
     access = [
@@ -166,7 +164,7 @@ def make_description(
     }
     for argument in values:
         infos[argument.name] = _make_value_info(
-            argument, [each for each in placed if each.argument is argument]
+            argument, [value for value in placed if value.argument is argument]
         )
     return RawDescription(
         name,
@@ -219,9 +217,9 @@ def _make_value_info(argument: RawArgument, placed: Sequence[PlacedValue]) -> Sh
         None,
         argument.name,
         dtype=None if argument.is_tree else placed[0].kind,
-        members=tuple(each.member for each in placed),
-        member_dtypes=tuple(each.kind for each in placed),
-        fields=tuple(each.field.path for each in placed) if argument.is_tree else (),
+        members=tuple(value.member for value in placed),
+        member_dtypes=tuple(value.kind for value in placed),
+        fields=tuple(value.field.path for value in placed) if argument.is_tree else (),
         mapping=argument.is_tree,
     )
 
@@ -272,13 +270,13 @@ def _place_resources(
                 f"it declares {known}"
             )
     places = {place for _, place in bound}
-    for place, found in declared.items():
+    for place, resources_there in declared.items():
         if place not in places and place not in taking:
             hint = ""
-            if found[0].kind == "uniform buffer":
-                where = found[0].name or (place if place[0] else place[1])
+            if resources_there[0].kind == "uniform buffer":
+                where = resources_there[0].name or (place if place[0] else place[1])
                 hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
-            raise ArgumentValueError(f"{name}: {_name_resource(found[0])} has no argument{hint}")
+            raise ArgumentValueError(f"{name}: {_name_resource(resources_there[0])} has no argument{hint}")
     return bound
 
 

@@ -17,15 +17,20 @@ from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
-from vkdispatch.shader.launchable import describe_kernel
+from vkdispatch.shader.pickling import load_payload, make_payload
+from vkdispatch.shader.program import Program
 from vkdispatch.shader.raw.interface import make_description
 from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import Slot
+from vkdispatch.shader.signature import Slots, describe_kernel
 from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening
+from vkdispatch.shader.variants import Coarsening
 
 # ---- The code of a kernel given as GLSL or SPIR-V, and the values of its specialization constants --------
+
+
+# Values of specialization constants, by id or name.
+Values = Mapping[int | str, Value]
 
 
 @record
@@ -59,13 +64,11 @@ class RawCode:
         return f"{self.name}: {'source' if self.glsl is not None else 'spirv'}"
 
 
-def parse_values(
-    code: RawCode, interface: Interface, values: "Mapping[int | str, Value]"
-) -> dict[int, Value]:
+def parse_values(code: RawCode, interface: Interface, values: Values) -> dict[int, Value]:
     """Return checked values of specialization constants by id."""
     if not isinstance(values, Mapping):
         raise errors.ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
-    found = {}
+    parsed = {}
     for key, value in values.items():
         constant = _find_constant(code, interface, key)
         try:
@@ -73,8 +76,8 @@ def parse_values(
         except (errors.ArgumentTypeError, errors.ArgumentValueError) as error:
             raise type(error)(f"{code.name}: {error}") from None
         kinds: dict[str, type[Any]] = {"bool": bool, "int": int, "float": float}
-        found[constant.id] = kinds[constant.kind](value)
-    return found
+        parsed[constant.id] = kinds[constant.kind](value)
+    return parsed
 
 
 def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
@@ -122,8 +125,8 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
 # ---- The programs of kernels given as GLSL or SPIR-V -----------------------------------------------------
 
 
-class RawProgram:
-    """The program of a kernel given as GLSL or SPIR-V; see `Program` in `vkdispatch.shader.program`.
+class RawProgram(Program):
+    """The program of a kernel given as GLSL or SPIR-V.
 
     It has one variant, and there is no IR to add prints or checks to.
 
@@ -137,9 +140,6 @@ class RawProgram:
         Invocations of a workgroup along x, y and z.
     """
 
-    observation = None
-    kernel = None
-
     def __init__(self, code: RawCode, origin: str | None) -> None:
         """Read what code declares. Raises ValueError if the arguments do not fit that."""
         self.code, self.interface, self.local_size = specialize(code)
@@ -151,24 +151,8 @@ class RawProgram:
         # It has all attributes that launching uses.
         self.description = cast(ShaderDescription, self._raw)
 
-    def depends_on_workgroups(self) -> bool:
-        """Return True: what the code depends on is unknown."""
-        return True
-
-    def loop_guard(self, context: Context, variant: Variant) -> None:
-        """Return that loops are not guarded: what the code does in them is unknown."""
-
-    def choose_coarsening(self, context: Context) -> Coarsening:
-        """Return that no launch uses a coarse variant."""
-        return UNCOARSENED
-
     def compile(
-        self,
-        slots: tuple[Slot, ...],
-        context: Context,
-        local_size: Extent,
-        variant: Variant,
-        coarsening: Coarsening,
+        self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile the code; see `Program`. Raises ValueError for the folded variant, which does not exist."""
         who = self._who
@@ -266,8 +250,6 @@ class RawKernel(ShaderFunction):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its functions, if any, are launch sizes: without cloudpickle, those of modules can be pickled
-        from vkdispatch.shader.pickling import load_payload, make_payload
-
         return load_payload, (make_payload(self),)
 
     def _get_state(self) -> tuple[Any, ...]:
@@ -385,8 +367,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     >>> buffer.read(0)
     array([1., 1., 1.], dtype=float32)
     """
-    if not isinstance(source, str):
-        raise errors.ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
+    errors.check_type("source", source, str, "GLSL text")
     name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
@@ -455,11 +436,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
 
 
 def _make_kernel(
-    code: RawCode,
-    exec_size: object,
-    workgroups: object,
-    specialization: "Mapping[int | str, Value] | None",
-    origin: str,
+    code: RawCode, exec_size: object, workgroups: object, specialization: Values | None, origin: str
 ) -> RawKernel:
     if specialization is not None:
         interface = reflect(code.module, code.entry_point, argument=code.argument)

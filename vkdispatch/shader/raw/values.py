@@ -1,6 +1,5 @@
 """The arguments of a kernel given as GLSL or SPIR-V, its blocks, and the values that it takes."""
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +7,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.derived_dtypes import FixedArray, placed_type
+from vkdispatch.base.derived_dtypes import FixedArray, is_dataclass, placed_type
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
@@ -64,7 +63,7 @@ class RawArgument:
     @property
     def is_tree(self) -> bool:
         """Whether calls give it as a dataclass or a dictionary."""
-        return self.by_name or (isinstance(self.origin, type) and dataclasses.is_dataclass(self.origin))
+        return self.by_name or is_dataclass(self.origin)
 
     @property
     def by_name(self) -> bool:
@@ -113,7 +112,7 @@ def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
             "arguments: expected a list such as [('data', Buff[f32]), ('alpha', Const[f32])], "
             f"got {arguments!r}"
         )
-    found: list[RawArgument] = []
+    declared: list[RawArgument] = []
     for item in arguments:
         if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
             raise ArgumentTypeError(
@@ -122,10 +121,10 @@ def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
         name, annotation, *place = item
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentValueError(f"arguments: expected a Python name, got {name!r}")
-        if name in [argument.name for argument in found]:
+        if name in [argument.name for argument in declared]:
             raise ArgumentValueError(f"arguments: {name!r} is there twice")
-        found.append(_parse_argument(name, annotation, _parse_place(name, place[0]) if place else None))
-    return tuple(found)
+        declared.append(_parse_argument(name, annotation, _parse_place(name, place[0]) if place else None))
+    return tuple(declared)
 
 
 def _parse_place(name: str, value: object) -> Place | str:
@@ -149,7 +148,7 @@ def _parse_argument(name: str, annotation: Any, place: Place | str | None) -> Ra
         if not fields:
             raise ArgumentValueError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
         return RawArgument(name, dict, fields, place)
-    if _is_dataclass(annotation):
+    if is_dataclass(annotation):
         return RawArgument(name, annotation, tuple(_read_fields(f"argument {name!r}", annotation)), place)
     origin = getattr(annotation, "__origin__", None)
     kinds: tuple[Any, ...] = getattr(annotation, "__args__", ())
@@ -160,10 +159,6 @@ def _parse_argument(name: str, annotation: Any, place: Place | str | None) -> Ra
     return RawArgument(name, origin, (Field("", _parse_kind(f"argument {name!r}", kinds[0])),), place)
 
 
-def _is_dataclass(annotation: object) -> bool:
-    return isinstance(annotation, type) and dataclasses.is_dataclass(annotation)
-
-
 def _parse_kind(who: str, kind: Any) -> DType:
     if not (isinstance(kind, type) and dtype.is_dtype(kind) and hasattr(kind, "item_size")):
         raise ArgumentTypeError(f"{who}: expected a dtype such as vd.float32, got {kind!r}")
@@ -172,7 +167,7 @@ def _parse_kind(who: str, kind: Any) -> DType:
 
 def _read_fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
     """Yield the values of a dataclass or a dictionary of dtypes."""
-    if _is_dataclass(annotation):
+    if is_dataclass(annotation):
         for path, kind in leaf_fields(annotation):
             if isinstance(kind, FixedArray):
                 yield from _read_member(who, prefix + path, (kind.owner, kind.shape))
@@ -197,11 +192,11 @@ def _read_member(who: str, path: str, kind: Any) -> Iterator[Field]:
             raise ArgumentValueError(
                 f"{who}: {path!r}: expected an array as (dtype, length) or (dtype, shape), got {shape!r}"
             )
-        if math.prod(shape) > _MAX_FIELDS and (isinstance(kind, Mapping) or _is_dataclass(kind)):
+        if math.prod(shape) > _MAX_FIELDS and (isinstance(kind, Mapping) or is_dataclass(kind)):
             raise ArgumentValueError(f"{who}: {path!r}: {math.prod(shape)} structures; bind a buffer")
     if getattr(kind, "__origin__", None) in (vc.Constant, vc.Variable):
         (kind,) = kind.__args__
-    if not isinstance(kind, Mapping) and not _is_dataclass(kind):
+    if not isinstance(kind, Mapping) and not is_dataclass(kind):
         yield Field(path, _parse_kind(f"{who}: {path!r}", kind), shape)
     elif not shape:
         yield from _read_fields(who, kind, f"{path}.")
@@ -276,9 +271,9 @@ def read_blocks(name: str, interface: Interface) -> list[Block]:
 
 def _read_leaves(name: str, block: Type) -> list[Leaf]:
     """Return the values in a block, including those of structures in it."""
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     for leaf in _walk_members(block):
-        if len(found) == _MAX_LEAVES:
+        if len(leaves) == _MAX_LEAVES:
             raise ArgumentValueError(
                 f"{name}: a block of the code has more than {_MAX_LEAVES} members; make it a storage buffer"
             )
@@ -294,8 +289,8 @@ def _read_leaves(name: str, block: Type) -> list[Leaf]:
             raise ArgumentValueError(
                 f"{name}: the size of {leaf.path!r} of a block cannot be followed; write a number"
             )
-        found.append(leaf)
-    return found
+        leaves.append(leaf)
+    return leaves
 
 
 def check_apart(name: str, block: Block) -> None:
@@ -388,18 +383,14 @@ def find_uniform_resources(interface: Interface) -> dict[Place, Resource]:
 # ---- The values that a kernel given as GLSL or SPIR-V takes, and their places in its blocks --------------
 
 
+_FLOATS = (dtype.float16, dtype.float32, dtype.float64)
+_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
+_UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
+# By kind, bits, and whether integers are signed, as SPIR-V declares them.
 _SCALARS: dict[tuple[str, int, bool], DType] = {
-    ("float", 16, False): dtype.float16,
-    ("float", 32, False): dtype.float32,
-    ("float", 64, False): dtype.float64,
-    ("int", 8, True): dtype.int8,
-    ("int", 8, False): dtype.uint8,
-    ("int", 16, True): dtype.int16,
-    ("int", 16, False): dtype.uint16,
-    ("int", 32, True): dtype.int32,
-    ("int", 32, False): dtype.uint32,
-    ("int", 64, True): dtype.int64,
-    ("int", 64, False): dtype.uint64,
+    ("float" if kinds is _FLOATS else "int", 8 * kind.item_size, kinds is _SIGNED): kind
+    for kinds in (_FLOATS, _SIGNED, _UNSIGNED)
+    for kind in kinds
 }
 
 
@@ -457,10 +448,10 @@ def place_values(name: str, arguments: Sequence[RawArgument], blocks: Sequence[B
 
 def _choose_blocks(name: str, arguments: Sequence[RawArgument], blocks: Sequence[Block]) -> list[int]:
     """Return the number of the block of each argument; -1 if there are no blocks."""
-    found = [_find_named_block(name, argument, blocks) for argument in arguments]
+    numbers = [_find_named_block(name, argument, blocks) for argument in arguments]
     named = [
         number if number is not None or not argument.is_tree else _find_like_named_block(argument, blocks)
-        for number, argument in zip(found, arguments, strict=True)
+        for number, argument in zip(numbers, arguments, strict=True)
     ]
     free = [number for number in range(len(blocks)) if number not in named]
     rest = free if len(free) == 1 else list(range(len(blocks)))
@@ -487,7 +478,9 @@ def _find_named_block(name: str, argument: RawArgument, blocks: Sequence[Block])
 def _find_like_named_block(argument: RawArgument, blocks: Sequence[Block]) -> int | None:
     """Return the one block with the name of an argument, ignoring case, or with its fields as members."""
     name = argument.name.lower()
-    called = [number for number, block in enumerate(blocks) if name in [each.lower() for each in block.names]]
+    called = [
+        number for number, block in enumerate(blocks) if name in [label.lower() for label in block.names]
+    ]
     if called:
         return called[0] if len(called) == 1 else None
     if argument.fields is None:
@@ -610,8 +603,8 @@ def _check_order(
     if not argument.is_tree:
         return
     prefix, _ = _find_prefix(argument, block)
-    own = prefix + field.path
-    if own in free and own != leaf.path:
+    path = prefix + field.path
+    if path in free and path != leaf.path:
         raise ArgumentValueError(
             f"{name}: {argument}: field {field.path!r} would go to {leaf.path!r} of {block}, by its order: "
             f"name all fields like members ({_list_leaves(block.leaves)}), or none"
@@ -648,8 +641,8 @@ def _find_kind(field: Field, declared: Type) -> DType | None:
     family = "float" if dtype.is_float_dtype(component) else "int"
     if component is dtype.bfloat16 or (scalar.kind, scalar.width) != (family, component.item_size * 8):
         return None
-    own = (2,) if dtype.is_complex(kind) else kind.true_numpy_shape
-    if (*field.shape, *own) != counts:
+    axes = (2,) if dtype.is_complex(kind) else kind.true_numpy_shape
+    if (*field.shape, *axes) != counts:
         return None
     tight, size = [], scalar.size
     for count in reversed(counts):
