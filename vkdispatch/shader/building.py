@@ -399,7 +399,7 @@ def build_kernel(
 
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
-    if is_flat(kernel) or not any(info.is_llvmpipe for info in context.device_infos):
+    if is_flat(kernel) or not any(info.is_llvmpipe() for info in context.device_infos):
         return kernel
     flat = flatten(kernel)
     depth, loc = find_depth(flat)
