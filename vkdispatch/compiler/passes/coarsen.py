@@ -6,10 +6,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups
+from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
-from vkdispatch.compiler.passes.elementwise import definitions_of
 
 # ---- Kernels whose invocations each process several elements ---------------------------------------------
 #

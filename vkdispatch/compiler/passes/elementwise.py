@@ -7,7 +7,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.analyses.launch_values import Space, definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames, legal_name
 from vkdispatch.compiler.passes.builders import components, negate, zero
@@ -113,24 +113,6 @@ def _is_forbidden(expr: ir.Expr) -> bool:
     ):
         return True
     return expr.op is ir.Op.BUILTIN and expr.value is not ir.Builtin.GLOBAL_INVOCATION_ID
-
-
-def definitions_of(statements: list[ir.Statement]) -> dict[ir.Register, ir.Expr]:
-    """Return the values of registers that are declared once and never stored to."""
-    definitions: dict[ir.Register, ir.Expr] = {}
-    changing: set[ir.Register] = set()
-    for statement in statements:
-        if isinstance(statement, ir.Declare):
-            if statement.register in definitions:
-                changing.add(statement.register)
-            definitions[statement.register] = statement.value
-        elif isinstance(statement, ir.For):
-            changing.add(statement.counter)
-        elif isinstance(statement, ir.Store):
-            root = ir.root_of(statement.place)
-            if isinstance(root.value, ir.Register):
-                changing.add(root.value)
-    return {register: value for register, value in definitions.items() if register not in changing}
 
 
 def _find_written(statements: list[ir.Statement]) -> Iterator[tuple[int, bool]]:
