@@ -13,6 +13,7 @@ from vkdispatch.compiler.glsl.precision import (
     number,
     polynomial,
 )
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- exp, exp2, expm1 and the hyperbolic functions -------------------------------------------------------
 #
@@ -41,8 +42,8 @@ EXPONENTIAL_CONSTANTS: dict[str, Text] = {
 EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     # (exp(r) - 1 - r) / r**2
     "exp_series": polynomial("exp_series", _exp),
-    # exp(x) = 2**k * (1 + what is returned)
-    "exp_parts": """
+    **read_functions("""
+// exp(x) = 2**k * (1 + what is returned)
 @pair @exp_parts(@pair x, out int k) {
     precise @real n = roundEven(x.x * @one_by_ln_2);
     k = int(n);
@@ -53,8 +54,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real e = s.x * s.x * @exp_series(s.x) + (s.y + s.y * s.x);
     return @quick_sum(s.x, e);
 }
-""",
-    "exp_of_pair": """
+
 @real @exp_of_pair(@pair x) {
     int k;
     @pair e = @exp_parts(x, k);
@@ -62,14 +62,12 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + e.y);
     return @scale(y, k);
 }
-""",
-    "exp": """
+
 @real @exp(@real x) {
     @real y = @exp_of_pair(@pair(clamp(x, -@exp_limit, @exp_limit), 0.0));
     return isnan(x) ? x : y;
 }
-""",
-    "exp2": """
+
 @real @exp2(@real x) {
     @real limited = clamp(x, -@exp2_limit, @exp2_limit);
     precise @real n = roundEven(limited);
@@ -81,9 +79,8 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     y = @scale(y, k + int(n));
     return isnan(x) ? x : y;
 }
-""",
-    # exp(x) - 1 for x <= far
-    "expm1_of_pair": """
+
+// exp(x) - 1 for x <= far
 @pair @expm1_of_pair(@pair x) {
     int k;
     @pair e = @exp_parts(x, k);
@@ -93,8 +90,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real rest = s.y + p * e.y;
     return @quick_sum(s.x, rest);
 }
-""",
-    "expm1": """
+
 @real @expm1(@real x) {
     @real y = x;
     if (x > @far) {
@@ -104,8 +100,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return y;
 }
-""",
-    "sinh": """
+
 @real @sinh(@real x) {
     @real a = abs(x);
     precise @real y = a;
@@ -118,8 +113,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    "cosh": """
+
 @real @cosh(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -132,9 +126,8 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : y;
 }
-""",
-    # of E = exp(2x) - 1 it is E / (E + 2)
-    "tanh": """
+
+// of E = exp(2x) - 1 it is E / (E + 2)
 @real @tanh(@real x) {
     @real a = abs(x);
     precise @real y = a;
@@ -145,7 +138,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
+"""),
 }
 
 
@@ -174,8 +167,8 @@ LOGARITHM_CONSTANTS: dict[str, Text] = {
 
 LOGARITHM_FUNCTIONS: dict[str, Text] = {
     "artanh_series": polynomial("artanh_series", _artanh),
-    # x + y = 2**k * m: k and log(m), for positive x and |y| of half a unit in the last place of x at most
-    "log_parts": """
+    **read_functions("""
+// x + y = 2**k * m: k and log(m), for positive x and |y| of half a unit in the last place of x at most
 @pair @log_parts(@real x, @real y, out int k) {
     bool small = x < @smallest;
     precise @real lifted = small ? x * @lift : x;
@@ -201,8 +194,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real e = l.y + (s.y + s.y + t.y);
     return @quick_sum(l.x, e);
 }
-""",
-    "log_of_pair": """
+
 @pair @log_of_pair(@real x, @real y) {
     int k;
     @pair l = @log_parts(x, y, k);
@@ -212,19 +204,16 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real rest = s.y + (n * @ln_2_rest + l.y);
     return @quick_sum(s.x, rest);
 }
-""",
-    # a logarithm where x is positive and finite
-    "log_result": """
+
+// a logarithm where x is positive and finite
 @real @log_result(@real x, @real y) {
     return x > 0.0 ? (x <= @largest ? y : x) : x == 0.0 ? -@inf : isnan(x) ? x : @nan;
 }
-""",
-    "log": """
+
 @real @log(@real x) {
     return @log_result(x, @log_of_pair(x, 0.0).x);
 }
-""",
-    "log2": """
+
 @real @log2(@real x) {
     int k;
     @pair l = @multiply(@log_parts(x, 0.0, k), @log2_e);
@@ -232,8 +221,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + l.y);
     return @log_result(x, y);
 }
-""",
-    "log10": """
+
 @real @log10(@real x) {
     int k;
     @pair l = @multiply(@log_parts(x, 0.0, k), @log10_e);
@@ -243,15 +231,13 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + (n * @log10_2_rest + l.y));
     return @log_result(x, y);
 }
-""",
-    "log1p": """
+
 @real @log1p(@real x) {
     @pair s = @sum(1.0, x);
     @real y = @log_of_pair(s.x, s.y).x;
     return abs(x) < @tiny_square ? x : @log_result(s.x, y);
 }
-""",
-    "pow": """
+
 @real @pow(@real x, @real y) {
     @real a = abs(x);
     @pair t = @multiply(@log_of_pair(a, 0.0), @pair(clamp(y, -@pow_limit, @pow_limit), 0.0));
@@ -273,9 +259,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     r = isnan(x) || isnan(y) ? @nan : r;
     return y == 0.0 || x == 1.0 ? 1.0 : r;
 }
-""",
-    # log(x + sqrt(x**2 + 1))
-    "asinh": """
+
+// log(x + sqrt(x**2 + 1))
 @real @asinh(@real x) {
     @real a = abs(x);
     bool large = a > @large;
@@ -288,9 +273,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     @real y = a < @tiny || !(a <= @largest) ? a : l.x;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    # log(x + sqrt(x**2 - 1))
-    "acosh": """
+
+// log(x + sqrt(x**2 - 1))
 @real @acosh(@real x) {
     bool large = x > @large;
     @real b = large ? 1.0 : x;
@@ -301,9 +285,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     l = large ? @add(l, @ln_2) : l;
     return x >= 1.0 ? (x <= @largest ? l.x : x) : isnan(x) ? x : @nan;
 }
-""",
-    # log((1 + x) / (1 - x)) / 2
-    "atanh": """
+
+// log((1 + x) / (1 - x)) / 2
 @real @atanh(@real x) {
     @real a = abs(x);
     @pair s = @divide(@quick_sum(1.0, a), @quick_sum(1.0, -a));
@@ -312,7 +295,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     y = a < @tiny ? a : a < 1.0 ? y : a == 1.0 ? @inf : @nan;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
+"""),
 }
 
 
@@ -334,7 +317,7 @@ ROOT_CONSTANTS: dict[str, Text] = {
 
 ROOT_FUNCTIONS: dict[str, Text] = {
     "cbrt_start": polynomial("cbrt_start", lambda _: _CBRT),
-    "cbrt": """
+    **read_functions("""
 @real @cbrt(@real x) {
     @real a = abs(x);
     precise @real lifted = a < @smallest ? a * @lift : a;
@@ -353,8 +336,7 @@ ROOT_FUNCTIONS: dict[str, Text] = {
     y = @scale(y, third - 1024 - (a < @smallest ? @lift_exponent / 3 : 0));
     return a > 0.0 && a <= @largest ? (@is_negative(x) ? -y : y) : x;
 }
-""",
-    "hypot": """
+
 @real @hypot(@real x, @real y) {
     precise @real longer = max(abs(x), abs(y));
     precise @real shorter = min(abs(x), abs(y));
@@ -366,5 +348,5 @@ ROOT_FUNCTIONS: dict[str, Text] = {
     bool infinite = abs(x) > @largest || abs(y) > @largest;
     return infinite ? @inf : isnan(x) || isnan(y) ? @nan : r;
 }
-""",
+"""),
 }

@@ -18,6 +18,7 @@ from vkdispatch.compiler.glsl.precision import (
     number,
     polynomial,
 )
+from vkdispatch.compiler.glsl.spelling import read_functions
 from vkdispatch.compiler.glsl.trigonometry import (
     ARC_CONSTANTS,
     ARC_FUNCTIONS,
@@ -91,29 +92,28 @@ SPECIAL_CONSTANTS: dict[str, Text] = {
 }
 
 SPECIAL_FUNCTIONS: dict[str, Text] = {
-    # llvmpipe of Mesa 22.3 rounds halves of doubles towards zero, and keeps the fractions of large ones
-    "trunc": """
+    # erf(x) / x - 1, of x**2
+    "erf_series": polynomial("erf_series", _erf),
+    "erfc_series": polynomial("erfc_series", lambda p: _ERFC_64 if p.double else _ERFC_32),
+    "lgamma_series": polynomial("lgamma_series", lambda p: _LGAMMA_64 if p.double else _LGAMMA_32),
+    "stirling_series": polynomial("stirling_series", _stirling),
+    **read_functions("""
+// llvmpipe of Mesa 22.3 rounds halves of doubles towards zero, and keeps the fractions of large ones
 @real @trunc(@real x) {
     return x < 0.0 ? ceil(x) : floor(x);
 }
-""",
-    "round": """
+
 @real @round(@real x) {
     precise @real size = abs(x) + @whole_limit;
     precise @real whole = size - @whole_limit;
     return abs(x) < @whole_limit ? (x < 0.0 ? -whole : whole) : x;
 }
-""",
-    "round_even": """
+
 @real @round_even(@real x) {
     return @round(x);
 }
-""",
-    # erf(x) / x - 1, of x**2
-    "erf_series": polynomial("erf_series", _erf),
-    "erfc_series": polynomial("erfc_series", lambda p: _ERFC_64 if p.double else _ERFC_32),
-    # for x >= 1/2
-    "erfc_far": """
+
+// for x >= 1/2
 @real @erfc_far(@real x) {
     @real a = min(x, @erfc_limit);
     precise @real t = (a - @erfc_middle) / (a + @erfc_middle);
@@ -123,16 +123,14 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     precise @real y = g + g * e.x;
     return @scale(y, k);
 }
-""",
-    "erf_near": """
+
 @real @erf_near(@real x) {
     // by 2**24, for devices that take subnormal numbers for zero
     precise @real s = 16777216.0 * x;
     precise @real y = (s + s * @erf_series(x * x)) * 5.9604644775390625e-08;
     return y;
 }
-""",
-    "erf": """
+
 @real @erf(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -143,8 +141,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    "erfc": """
+
 @real @erfc(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -156,11 +153,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : y;
 }
-""",
-    "lgamma_series": polynomial("lgamma_series", lambda p: _LGAMMA_64 if p.double else _LGAMMA_32),
-    "stirling_series": polynomial("stirling_series", _stirling),
-    # log(gamma(x)) for large x: (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 and a series
-    "stirling": """
+
+// log(gamma(x)) for large x: (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 and a series
 @pair @stirling(@real x) {
     precise @real inverse = 1.0 / x;
     precise @real rest = inverse * @stirling_series(inverse * inverse);
@@ -168,9 +162,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     @pair s = @add(@multiply(l, @sum(x, -0.5)), @stirling_constant);
     return @add(s, @pair(rest, 0.0));
 }
-""",
-    # log(gamma(x)) = what is returned + log(n / d), for x > -1/2
-    "gamma_parts": """
+
+// log(gamma(x)) = what is returned + log(n / d), for x > -1/2
 @pair @gamma_parts(@real x, out @pair n, out @pair d) {
     n = d = @pair(1.0, 0.0);
     @pair l;
@@ -193,9 +186,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return l;
 }
-""",
-    # the same for any x but poles
-    "gamma_parts_reflected": """
+
+// the same for any x but poles
 @pair @gamma_parts_reflected(@real x, out @pair n, out @pair d) {
     bool reflect = x < -0.5;
     @pair l = @gamma_parts(reflect ? -x : x, n, d);
@@ -217,8 +209,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return l;
 }
-""",
-    "gamma": """
+
 @real @gamma(@real x) {
     precise @real limited = clamp(x, -@gamma_limit, @gamma_limit);
     limited = x < -@gamma_limit ? limited + 0.25 : limited;
@@ -235,8 +226,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     y = x == 0.0 ? (@is_negative(x) ? -@inf : @inf) : abs(x) < @tiny_square ? inverse : y;
     return isnan(x) ? x : x < 0.0 && floor(x) == x ? @nan : y;
 }
-""",
-    "lgamma": """
+
 @real @lgamma(@real x) {
     bool tiny = abs(x) < @tiny_square;
     @pair n;
@@ -250,7 +240,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     bool pole = x <= 0.0 && floor(x) == x;
     return isnan(x) ? x : pole || abs(x) > @largest ? @inf : y;
 }
-""",
+"""),
 }
 
 

@@ -5,23 +5,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from vkdispatch.base.record import record
-
-__all__ = [
-    "DOUBLE",
-    "HALF_LOG_2_PI",
-    "LN_2",
-    "LOG10_2",
-    "LOG10_E",
-    "PI",
-    "SINGLE",
-    "Precision",
-    "Text",
-    "both",
-    "constant",
-    "number",
-    "polynomial",
-]
-
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- The two precisions that the functions are written in: types, constants, and how GLSL writes them ----
 
@@ -223,32 +207,29 @@ bool @is_negative(float x) {
 }
 """,
     ),
-    # x * 2**k, rounded once where |x| is near 1
-    "scale": """
+    **read_functions("""
+// x * 2**k, rounded once where |x| is near 1
 @real @scale(@real x, int k) {
     int first = clamp(k, -@scale_limit, @scale_limit) >> 1;
     int second = clamp(k, -@scale_limit, @scale_limit) - first;
     precise @real y = (x * @power_of_two(first)) * @power_of_two(second);
     return y;
 }
-""",
-    # for |a| >= |b|, or a = 0
-    "quick_sum": """
+
+// for |a| >= |b|, or a = 0
 @pair @quick_sum(@real a, @real b) {
     precise @real s = a + b;
     precise @real e = b - (s - a);
     return @pair(s, e);
 }
-""",
-    "sum": """
+
 @pair @sum(@real a, @real b) {
     precise @real s = a + b;
     precise @real t = s - a;
     precise @real e = (a - (s - t)) + (b - t);
     return @pair(s, e);
 }
-""",
-    "product": """
+
 @pair @product(@real a, @real b) {
     @real a1 = @upper_half(a);
     @real b1 = @upper_half(b);
@@ -258,31 +239,27 @@ bool @is_negative(float x) {
     precise @real e = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2);
     return @pair(p, e);
 }
-""",
-    "add": """
+
 @pair @add(@pair a, @pair b) {
     @pair s = @sum(a.x, b.x);
     precise @real e = s.y + (a.y + b.y);
     return @quick_sum(s.x, e);
 }
-""",
-    "multiply": """
+
 @pair @multiply(@pair a, @pair b) {
     @pair p = @product(a.x, b.x);
     precise @real e = p.y + (a.x * b.y + a.y * b.x);
     return @quick_sum(p.x, e);
 }
-""",
-    # a quotient of one precision, and what is left over divided again
-    "divide": """
+
+// a quotient of one precision, and what is left over divided again
 @pair @divide(@pair a, @pair b) {
     precise @real q = a.x / b.x;
     @pair p = @product(q, b.x);
     precise @real e = (((a.x - p.x) - p.y) + (a.y - q * b.y)) / b.x;
     return @quick_sum(q, e);
 }
-""",
-    "square_root": """
+
 @pair @square_root(@pair a) {
     precise @real r = sqrt(a.x);
     @pair p = @product(r, r);
@@ -290,5 +267,5 @@ bool @is_negative(float x) {
     @pair y = @quick_sum(r, e);
     return a.x > 0.0 ? y : @pair(0.0, 0.0);
 }
-""",
+"""),
 }

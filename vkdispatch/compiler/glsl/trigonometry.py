@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import factorial
 
 from vkdispatch.compiler.glsl.precision import PI, Precision, Text, both, constant, number, polynomial
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- sin, cos and tan, for angles of any size; sinpi and cospi -------------------------------------------
 #
@@ -103,23 +104,6 @@ TRIGONOMETRIC_FUNCTIONS: dict[str, Text] = {
         "cos_series",
         lambda p: [Fraction((-1) ** n, factorial(2 * n)) for n in range(2, 10 if p.double else 6)],
     ),
-    # of a pair of at most pi / 4
-    "sin_of_pair": """
-@pair @sin_of_pair(@pair r) {
-    precise @real z = r.x * r.x;
-    precise @real y = r.x * z * @sin_series(z) + (r.y - 0.5 * z * r.y);
-    return @quick_sum(r.x, y);
-}
-""",
-    "cos_of_pair": """
-@pair @cos_of_pair(@pair r) {
-    @pair z = @product(r.x, r.x);
-    precise @real half_z = 0.5 * z.x;
-    @pair s = @quick_sum(1.0, -half_z);
-    precise @real y = s.y + (z.x * z.x * @cos_series(z.x) - 0.5 * z.y - r.x * r.y);
-    return @quick_sum(s.x, y);
-}
-""",
     "two_by_pi_bits": _bits,
     # the fraction of the significand times bits of 2 / pi, in words, the upper first: in turns. An angle of
     # significand * 2**e skips e - 2 bits of 2 / pi, which only add whole turns.
@@ -202,7 +186,22 @@ vec2 @fraction(uint turn[3]) {
 }}
 """
     ),
-    "reduce": """
+    **read_functions("""
+// of a pair of at most pi / 4
+@pair @sin_of_pair(@pair r) {
+    precise @real z = r.x * r.x;
+    precise @real y = r.x * z * @sin_series(z) + (r.y - 0.5 * z * r.y);
+    return @quick_sum(r.x, y);
+}
+
+@pair @cos_of_pair(@pair r) {
+    @pair z = @product(r.x, r.x);
+    precise @real half_z = 0.5 * z.x;
+    @pair s = @quick_sum(1.0, -half_z);
+    precise @real y = s.y + (z.x * z.x * @cos_series(z.x) - 0.5 * z.y - r.x * r.y);
+    return @quick_sum(s.x, y);
+}
+
 @pair @reduce(@real x, out int quarters) {
     @pair r;
     if (x < @many_turns) {
@@ -220,8 +219,7 @@ vec2 @fraction(uint turn[3]) {
     }
     return r;
 }
-""",
-    "sin": """
+
 @real @sin(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -234,8 +232,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters & 2) != 0) != @is_negative(x) ? -y : y;
     return abs(x) < @tiny ? x : abs(x) <= @largest ? y : @nan;
 }
-""",
-    "cos": """
+
 @real @cos(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -248,8 +245,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters + 1) & 2) != 0 ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
-    "tan": """
+
 @real @tan(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -264,9 +260,8 @@ vec2 @fraction(uint turn[3]) {
     y = @is_negative(x) ? -y : y;
     return abs(x) < @tiny ? x : abs(x) <= @largest ? y : @nan;
 }
-""",
-    # |x| modulo 2: the nearest half, and pi times what is left, which is at most 1/4
-    "reduce_pi": """
+
+// |x| modulo 2: the nearest half, and pi times what is left, which is at most 1/4
 @pair @reduce_pi(@real x, out int quarters) {
     @real a = abs(x);
     precise @real t = a - 2.0 * floor(0.5 * a);
@@ -275,8 +270,7 @@ vec2 @fraction(uint turn[3]) {
     precise @real r = t - 0.5 * n;
     return @multiply(@whole_pi, @pair(r, 0.0));
 }
-""",
-    "sinpi": """
+
 @real @sinpi(@real x) {
     int quarters;
     @pair r = @reduce_pi(x, quarters);
@@ -294,8 +288,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters & 2) != 0 && y != 0.0) != @is_negative(x) ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
-    "cospi": """
+
 @real @cospi(@real x) {
     int quarters;
     @pair r = @reduce_pi(x, quarters);
@@ -308,7 +301,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters + 1) & 2) != 0 && y != 0.0 ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
+"""),
 }
 
 
@@ -354,8 +347,8 @@ ARC_CONSTANTS: dict[str, Text] = {
 ARC_FUNCTIONS: dict[str, Text] = {
     "atan_series": polynomial("atan_series", _atan),
     "atan_of_eighths": _eighths,
-    # the angle of (d, n) in the first quarter, where either is positive
-    "angle": """
+    **read_functions("""
+// the angle of (d, n) in the first quarter, where either is positive
 @pair @angle(@pair n, @pair d) {
     bool steep = n.x > d.x;
     @pair a = steep ? d : n;
@@ -369,39 +362,34 @@ ARC_FUNCTIONS: dict[str, Text] = {
     @pair other = @add(@half_pi, -r);
     return steep ? other : r;
 }
-""",
-    "atan": """
+
 @real @atan(@real x) {
     @real a = abs(x);
     @real y = a < @tiny ? a : @angle(@pair(min(a, @lift), 0.0), @pair(1.0, 0.0)).x;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    # sqrt(1 - x**2)
-    "other_leg": """
+
+// sqrt(1 - x**2)
 @pair @other_leg(@real x) {
     @pair square = @product(x, x);
     @pair s = @quick_sum(1.0, -square.x);
     precise @real rest = s.y - square.y;
     return @square_root(@sum(s.x, rest));
 }
-""",
-    "asin": """
+
 @real @asin(@real x) {
     @real a = abs(x);
     @real y = a < @tiny ? a : @angle(@pair(a, 0.0), @other_leg(a)).x;
     return a <= 1.0 ? @is_negative(x) ? -y : y : @nan;
 }
-""",
-    "acos": """
+
 @real @acos(@real x) {
     @real a = abs(x);
     @pair y = @angle(@other_leg(a), @pair(a, 0.0));
     @pair beyond = @add(@pi, -y);
     return a <= 1.0 ? x < 0.0 ? beyond.x : y.x : @nan;
 }
-""",
-    "atan2": """
+
 @real @atan2(@real y, @real x) {
     @real n = abs(y);
     @real d = abs(x);
@@ -429,5 +417,5 @@ ARC_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) || isnan(y) ? @nan : @is_negative(y) ? -r : r;
 }
-""",
+"""),
 }
