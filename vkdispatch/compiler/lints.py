@@ -457,17 +457,8 @@ def _join(*states: list[_Access]) -> list[_Access]:
 # What an index or a condition is made of that does not tell invocations apart.
 _FIXED = frozenset(
     (
-        *(
-            ir.Op.LITERAL,
-            ir.Op.ARGUMENT,
-            ir.Op.BINARY,
-            ir.Op.UNARY,
-            ir.Op.CONSTRUCT,
-            ir.Op.COMPONENT,
-            ir.Op.COMPARE,
-            ir.Op.LOGICAL,
-        ),
-        *(ir.Op.SELECT, ir.Op.CALL),
+        *(ir.Op.LITERAL, ir.Op.ARGUMENT, ir.Op.BINARY, ir.Op.UNARY, ir.Op.CONSTRUCT, ir.Op.COMPONENT),
+        *(ir.Op.COMPARE, ir.Op.LOGICAL, ir.Op.SELECT, ir.Op.CALL),
     )
 )
 _ID_BUILTINS = frozenset(

@@ -20,26 +20,11 @@ from vkdispatch.compiler.ir.statements import INT16, PLAIN, SHORT_ARGUMENTS, STO
 
 
 _RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
-# Operations whose value depends on their operands only.
-PURE = frozenset(
-    (
-        ir.Op.LITERAL,
-        ir.Op.ARGUMENT,
-        ir.Op.BUILTIN,
-        ir.Op.INDEX,
-        ir.Op.COMPONENT,
-        ir.Op.SWIZZLE,
-        ir.Op.UNARY,
-        ir.Op.BINARY,
-        ir.Op.COMPARE,
-        ir.Op.LOGICAL,
-        ir.Op.SELECT,
-        ir.Op.LENGTH,
-        ir.Op.CALL,
-        ir.Op.CONSTRUCT,
-        ir.Op.IMAGE_SIZE,
-    )
-)
+# Operations whose value depends on their operands only, not on memory or on other invocations.
+PURE = frozenset(ir.Op) - {
+    *(ir.Op.REGISTER, ir.Op.ELEMENT, ir.Op.SUBGROUP, ir.Op.ATOMIC),
+    *(ir.Op.SAMPLE, ir.Op.IMAGE_LOAD, ir.Op.RAW),
+}
 
 
 _Fact = TypeVar("_Fact")

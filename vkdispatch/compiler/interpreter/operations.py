@@ -221,20 +221,14 @@ BIT_RULES: dict[str, Rule] = {
     "bitfieldInsert": bitfield_insert,
     "floatBitsToInt": _make_cast("i4"),
     "floatBitsToUint": _make_cast("u4"),
-    "intBitsToFloat": _make_cast("f4"),
-    "uintBitsToFloat": _make_cast("f4"),
+    **dict.fromkeys(("intBitsToFloat", "uintBitsToFloat"), _make_cast("f4")),
     "doubleBitsToInt64": _make_cast("i8"),
     "doubleBitsToUint64": _make_cast("u8"),
-    "int64BitsToDouble": _make_cast("f8"),
-    "uint64BitsToDouble": _make_cast("f8"),
-    "float16BitsToInt16": _make_cast("i2"),
-    "float16BitsToUint16": _make_cast("u2"),
-    "halfBitsToInt16": _make_cast("i2"),
-    "halfBitsToUint16": _make_cast("u2"),
-    "int16BitsToFloat16": _make_cast("f2"),
-    "uint16BitsToFloat16": _make_cast("f2"),
-    "int16BitsToHalf": _make_cast("f2"),
-    "uint16BitsToHalf": _make_cast("f2"),
+    **dict.fromkeys(("int64BitsToDouble", "uint64BitsToDouble"), _make_cast("f8")),
+    **dict.fromkeys(("float16BitsToInt16", "halfBitsToInt16"), _make_cast("i2")),
+    **dict.fromkeys(("float16BitsToUint16", "halfBitsToUint16"), _make_cast("u2")),
+    **dict.fromkeys(("int16BitsToFloat16", "uint16BitsToFloat16"), _make_cast("f2")),
+    **dict.fromkeys(("int16BitsToHalf", "uint16BitsToHalf"), _make_cast("f2")),
     "packHalf2x16": _pack_half,
     "unpackHalf2x16": _unpack_half,
     "packUnorm2x16": _make_norm_packer("u2", 0, 65535),
@@ -275,18 +269,19 @@ def _convert_to_double(rule: Rule) -> Rule:
     return lambda *args: rule(*(arg.astype(np.float64) for arg in align(*args)))
 
 
+def _take_from_numpy(*names: str) -> dict[str, Rule]:
+    """Return functions that NumPy has by the same name, or for inverses by one with "arc"."""
+    return {name: getattr(np, name, None) or getattr(np, f"arc{name[1:]}") for name in names}
+
+
+_ELEMENTARY = _take_from_numpy(
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "asinh", "acosh", "atanh"),
+    *("exp", "exp2", "log", "log2", "trunc"),
+)
 _NAMED: dict[str, Rule] = {
-    **{
-        name: getattr(np, name)
-        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1")
-    },
-    **{name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "cbrt", "hypot")},
-    **{
-        name: getattr(np, f"arc{name[1:]}")
-        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
-    },
+    **_ELEMENTARY,
+    **_take_from_numpy("atan", "atan2", "expm1", "log10", "log1p", "cbrt", "hypot"),
     "pow": np.power,
-    "trunc": np.trunc,
     "round": np.rint,
     "round_even": np.rint,
     **{
@@ -453,34 +448,14 @@ _ROUNDED: dict[str, Rule] = {
     "pow": np.power,
 }
 _PLAIN: dict[str, Rule] = {
-    "abs": np.abs,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
+    **_ELEMENTARY,
+    **_take_from_numpy("abs", "floor", "ceil", "isnan", "isinf", "sqrt"),
     "round": np.rint,
     "roundEven": np.rint,
     "min": _min,
     "max": _max,
     "clamp": _clamp,
     "fma": _fma,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "log": np.log,
-    "log2": np.log2,
-    "sqrt": np.sqrt,
     "not": np.logical_not,
 }
 _RULES: dict[str, Rule] = {
