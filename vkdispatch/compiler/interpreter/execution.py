@@ -282,21 +282,32 @@ class _Runner:
         return _merge_lanes([*ends, rest], lanes)
 
     def while_loop(self, statement: ir.While, lanes: Lanes) -> Lanes:
-        loop = _Loop()
-        self.loops.append(loop)
-        running, most, rounds = lanes, self.batch.program.checks.rounds, 0
-        while len(running):
+        most = self.batch.program.checks.rounds
+
+        def decide(running: Lanes, rounds: int) -> tuple[Lanes, Lanes]:
             running.known.clear()
             truth = broadcast_rows(self.evaluate(statement.condition, running), len(running))
             running, done = running.split(truth)
-            loop.left.append(done)
             if rounds == most and len(running):
                 text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
                 raise self.batch.make_error(LoopLimitError, text, int(running.index[0]), statement.loc)
-            rounds += 1
-            before = running
-            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
+            return running, done
+
+        return self.run_rounds(statement.body, lanes, decide)
+
+    def run_rounds(
+        self, body: ir.Block, lanes: Lanes, decide: Callable[[Lanes, int], tuple[Lanes, Lanes]]
+    ) -> Lanes:
+        """Run a loop; `decide` returns who takes part in the round of a number, and who has left the loop."""
+        loop = _Loop()
+        self.loops.append(loop)
+        running, rounds = lanes, 0
+        while len(running):
+            running, done = decide(running, rounds)
+            loop.left.append(done)
+            running = _merge_lanes([self.run_block(body, running), *loop.waiting], running)
             loop.waiting.clear()
+            rounds += 1
         self.loops.pop()
         return _merge_lanes(loop.left, lanes)
 
@@ -319,23 +330,16 @@ class _Runner:
             raise self.batch.make_error(
                 LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
             )
-        loop = _Loop()
-        self.loops.append(loop)
-        of_lane = np.zeros(self.batch.width, np.int64)
-        of_lane[lanes.index] = np.arange(len(lanes))
-        running, done_rounds = lanes, 0
-        while len(running):
-            own = of_lane[running.index]
-            running, done = running.split(rounds[own] > done_rounds)
-            loop.left.append(done)
-            own = of_lane[running.index]
-            counter[running.index] = (start[own] + done_rounds * step[own]).astype(counter.dtype)
-            before = running
-            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
-            loop.waiting.clear()
-            done_rounds += 1
-        self.loops.pop()
-        return _merge_lanes(loop.left, lanes)
+        row_of = np.zeros(self.batch.width, np.int64)
+        row_of[lanes.index] = np.arange(len(lanes))
+
+        def decide(running: Lanes, number: int) -> tuple[Lanes, Lanes]:
+            running, done = running.split(rounds[row_of[running.index]] > number)
+            rows = row_of[running.index]
+            counter[running.index] = (start[rows] + number * step[rows]).astype(counter.dtype)
+            return running, done
+
+        return self.run_rounds(statement.body, lanes, decide)
 
     def leave(self, statement: ir.Break, lanes: Lanes) -> Lanes:
         self.loops[-1].left.append(lanes)
