@@ -25,7 +25,7 @@ from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, reg
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import all_of, less, negate, read, uint, zero
+from vkdispatch.compiler.passes import builders as make
 from vkdispatch.compiler.passes.widen import global_id
 
 _SILENT = (ir.Comment, ir.Print, ir.Assert)
@@ -110,18 +110,16 @@ class _Guards:
         assert kernel.exec_count is not None
         if kernel.wide:
             first = kernel.arguments.index(kernel.exec_count)
-            limits = [
-                ir.Expr(ir.Op.ARGUMENT, uint64, (), each) for each in kernel.arguments[first : first + 3]
-            ]
-            within = [less(global_id(axis), limit) for axis, limit in enumerate(limits)]
-        else:
-            position = ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID)
-            limit = ir.Expr(ir.Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            limits = kernel.arguments[first : first + 3]
             within = [
-                less(*(ir.Expr(ir.Op.COMPONENT, uint32, (vector,), axis) for vector in (position, limit)))
-                for axis in "xyz"
+                make.less(global_id(axis), ir.Expr(ir.Op.ARGUMENT, uint64, (), limit))
+                for axis, limit in enumerate(limits)
             ]
-        return ir.Declare(self._inside, all_of(within))
+        else:
+            limit = ir.Expr(ir.Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            position = ir.Builtin.GLOBAL_INVOCATION_ID
+            within = [make.less(make.id_part(position, axis), make.part_of(limit, axis)) for axis in "xyz"]
+        return ir.Declare(self._inside, make.all_of(within))
 
     # -- blocks
 
@@ -198,11 +196,11 @@ class _Guards:
         guarded.clear()
 
     def _make_guard(self, block: ir.Block) -> ir.If:
-        inside, first = read(self._inside), block[0]
+        inside, first = make.read(self._inside), block[0]
         if len(block) == 1 and isinstance(first, ir.If) and len(first.branches) == 1 and first.orelse is None:
             ((condition, body),) = first.branches
-            return replace(first, branches=((all_of([inside, condition]), body),))
-        return ir.If(((inside, block),), None, first.loc)
+            return replace(first, branches=((make.all_of([inside, condition]), body),))
+        return make.when(inside, *block, loc=first.loc)
 
     @staticmethod
     def _needs_no_guard(
@@ -230,15 +228,15 @@ class _Guards:
             held = ir.Register(
                 self._names.claim_copy(f"guarded_{register.name}"), register.dtype, position=register.position
             )
-        out.append(ir.Declare(held, zero(held.dtype), loc))
+        out.append(ir.Declare(held, make.zero(held.dtype), loc))
         if value.op is ir.Op.ATOMIC:
             before = ir.Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
             guarded.append(ir.Declare(before, value, loc))
-            value = read(before)
-        guarded.append(ir.Store(read(held), value, None, loc))
+            value = make.read(before)
+        guarded.append(make.assign(held, value, loc))
         if held is not register:
             self._guard(guarded, out)
-            out.append(ir.Declare(register, read(held), loc))
+            out.append(ir.Declare(register, make.read(held), loc))
 
     # -- control flow that all invocations run
 
@@ -285,8 +283,8 @@ class _Guards:
         head: list[ir.Statement] = []
         decided = self._decide(condition, loc, head)
         if head:
-            head.append(ir.If(((negate(decided), (ir.Break(loc),)),), None, loc))
-            decided = ir.Expr(ir.Op.LITERAL, bool_, (), True, condition.loc)
+            head.append(make.when(make.negate(decided), ir.Break(loc), loc=loc))
+            decided = make.truth(True, condition.loc)
         out.append(ir.While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
     def _decide(self, value: ir.Expr, loc: Loc | None, out: list[ir.Statement]) -> ir.Expr:
@@ -294,19 +292,18 @@ class _Guards:
         if self._flow.is_uniform(value):
             return value
         register = ir.Register(self._names.claim_copy("decision"), value.dtype)
-        decision = read(register)
+        decision = make.read(register)
         if _is_harmless(value):
             out.append(ir.Declare(register, value, loc))
         else:
-            out.append(ir.Declare(register, zero(value.dtype), loc))
-            out.append(ir.If(((read(self._inside), (ir.Store(decision, value, None, loc),)),), None, loc))
-        place = ir.Expr(ir.Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
-        own_index = ir.Expr(ir.Op.BUILTIN, uint32, (), ir.Builtin.LOCAL_INVOCATION_INDEX)
-        is_first = ir.Expr(ir.Op.COMPARE, bool_, (own_index, uint(0)), "==")
+            out.append(ir.Declare(register, make.zero(value.dtype), loc))
+            out.append(make.when(make.read(self._inside), make.assign(register, value, loc), loc=loc))
+        place = ir.Expr(ir.Op.ELEMENT, value.dtype, (make.uint(0),), self._get_shared(value.dtype))
+        is_first = make.is_zero(ir.Expr(ir.Op.BUILTIN, uint32, (), ir.Builtin.LOCAL_INVOCATION_INDEX))
         out += (
-            ir.If(((is_first, (ir.Store(place, decision, None, loc),)),), None, loc),
+            make.when(is_first, ir.Store(place, decision, None, loc), loc=loc),
             ir.Effect("barrier", loc),
-            ir.If(((negate(read(self._inside)), (ir.Store(decision, place, None, loc),)),), None, loc),
+            make.when(make.negate(make.read(self._inside)), make.assign(register, place, loc), loc=loc),
             ir.Effect("barrier", loc),
         )
         return decision

@@ -1,7 +1,7 @@
-"""Small expressions that passes build: literals, registers, comparisons, components."""
+"""Small expressions and statements that passes build: literals, registers, comparisons, components."""
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.compiler.ir import Builtin, Expr, Op, Register
+from vkdispatch.compiler.ir import Builtin, Expr, If, Op, Register, Statement, Store
 from vkdispatch.compiler.ir.location import Loc
 
 
@@ -15,14 +15,29 @@ def read(register: Register) -> Expr:
     return Expr(Op.REGISTER, register.dtype, (), register)
 
 
+def truth(value: bool, loc: Loc | None = None) -> Expr:
+    """Make a literal condition."""
+    return Expr(Op.LITERAL, dt.bool_, (), value, loc)
+
+
+def assign(register: Register, value: Expr, loc: Loc | None = None) -> Store:
+    """Assign to a register."""
+    return Store(read(register), value, None, loc)
+
+
+def when(condition: Expr, *body: Statement, loc: Loc | None = None) -> If:
+    """Run statements if a condition holds."""
+    return If(((condition, body),), None, loc)
+
+
 def cast(value: Expr, kind: dt.DType) -> Expr:
     """Convert a scalar."""
     return value if value.dtype is kind else Expr(Op.CONSTRUCT, kind, (value,))
 
 
-def call(function: str, kind: dt.DType, value: Expr) -> Expr:
-    """Call a function of one argument."""
-    return Expr(Op.CALL, kind, (value,), function)
+def call(function: str, kind: dt.DType, *args: Expr) -> Expr:
+    """Call a function."""
+    return Expr(Op.CALL, kind, args, function)
 
 
 def less(left: Expr, right: Expr) -> Expr:
@@ -80,9 +95,19 @@ def part_of(vector: Expr, axis: str) -> Expr:
     return Expr(Op.COMPONENT, dt.uint32, (vector,), axis)
 
 
-def binary(operator: str, left: Expr, right: Expr) -> Expr:
-    """Combine two values of uint32."""
-    return Expr(Op.BINARY, dt.uint32, (left, right), operator)
+def binary(operator: str, left: Expr, right: Expr, loc: Loc | None = None) -> Expr:
+    """Combine two values by an operator, to one of the type of the first."""
+    return Expr(Op.BINARY, left.dtype, (left, right), operator, loc)
+
+
+def is_zero(value: Expr) -> Expr:
+    """Compare a uint32 with zero."""
+    return compare("==", value, uint(0))
+
+
+def is_nonzero(value: Expr) -> Expr:
+    """Compare a uint32 with zero."""
+    return compare("!=", value, uint(0))
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:

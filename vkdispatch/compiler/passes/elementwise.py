@@ -10,7 +10,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import Space, definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames, legal_name
-from vkdispatch.compiler.passes.builders import components, negate, zero
+from vkdispatch.compiler.passes.builders import assign, binary, call, components, negate, when, zero
 
 # ---- Which kernels can be fused with others, and what fusion has to know of them -------------------------
 
@@ -232,7 +232,7 @@ def _split_branches(before: ir.Block, statement: ir.If, after: ir.Block) -> tupl
     if len(branches) == 1 and not branches[0]:
         condition = statement.branches[0][0]
         negated = negate(condition, condition.loc)
-        return (*before, ir.If(((negated, orelse),), None, statement.loc)), ended
+        return (*before, when(negated, *orelse, loc=statement.loc)), ended
     pairs = tuple(
         (condition, body) for (condition, _), body in zip(statement.branches, branches, strict=True)
     )
@@ -394,14 +394,14 @@ class PlaceRegisters:
         """Give a place's register a value, and declare it if it has none."""
         known = self.places[place]
         if known.register is not None:
-            out.append(ir.Store(self.read(place), value, None, value.loc))
+            out.append(assign(known.register, value, value.loc))
             return
         known.register = ir.Register(self._names.claim_copy(legal_name(known.label), first=2), known.kind)
         if self.depth == 0:
             out.append(ir.Declare(known.register, value, value.loc))
             return
         self.prelude.append(ir.Declare(known.register, zero(known.kind)))
-        out.append(ir.Store(self.read(place), value, None, value.loc))
+        out.append(assign(known.register, value, value.loc))
 
     def _store(self, place: int, out: list[ir.Statement]) -> None:
         """Bring memory up to date."""
@@ -451,24 +451,10 @@ def seal(value: ir.Expr, zero: ir.Argument) -> ir.Expr:
     mask = ir.Expr(ir.Op.ARGUMENT, dt.uint32, (), zero)
     if dt.component_type(kind) is dt.float32:
         words = dt.to_vector(dt.uint32, dt.component_count(kind))
-        bits = ir.Expr(ir.Op.CALL, words, (value,), "floatBitsToUint")
-        return ir.Expr(
-            ir.Op.CALL, kind, (ir.Expr(ir.Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
-        )
+        bits = binary("^", call("floatBitsToUint", words, value), mask)
+        return replace(call("uintBitsToFloat", kind, bits), loc=value.loc)
     parts = tuple(
-        ir.Expr(
-            ir.Op.CALL,
-            dt.float64,
-            (
-                ir.Expr(
-                    ir.Op.BINARY,
-                    dt.uvec2,
-                    (ir.Expr(ir.Op.CALL, dt.uvec2, (part,), "unpackDouble2x32"), mask),
-                    "^",
-                ),
-            ),
-            "packDouble2x32",
-        )
+        call("packDouble2x32", dt.float64, binary("^", call("unpackDouble2x32", dt.uvec2, part), mask))
         for part in components(value)
     )
     return parts[0] if dt.is_scalar(kind) else ir.Expr(ir.Op.CONSTRUCT, kind, parts, None, value.loc)

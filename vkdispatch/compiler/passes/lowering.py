@@ -11,7 +11,7 @@ from vkdispatch.compiler.ir.expressions import BITS_OF, construct, literal
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.traversal import postorder, with_args
-from vkdispatch.compiler.passes.builders import compare, negate, read
+from vkdispatch.compiler.passes.builders import binary, compare, negate, read, truth, when
 
 # ---- Atomics of floats by atomics of their bits, where a device has none ---------------------------------
 #
@@ -148,7 +148,7 @@ class _Replacement:
         value, place = self._value(old.value), self._place(old.place)
         if old.operator is not None:
             before = _from_bits(place, old.place.dtype)
-            value = ir.Expr(ir.Op.BINARY, old.place.dtype, (before, value), old.operator, old.loc)
+            value = binary(old.operator, before, value, old.loc)
         return ir.Store(place, _to_bits(value), None, old.loc)
 
     def _declare(self, name: str, value: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
@@ -178,9 +178,9 @@ class _Replacement:
                 result = ir.Expr(ir.Op.CALL, kind, (seen, value), name, loc)
             body: list[ir.Statement] = []
             found = self._declare("found", call("atomicCompSwap", before, _to_bits(result)), body)
-            body.append(ir.If(((compare("==", found, before), (ir.Break(loc),)),), None, loc))
+            body.append(when(compare("==", found, before), ir.Break(loc), loc=loc))
             body.append(ir.Store(before, found, None, loc))
-            out.append(ir.While(ir.Expr(ir.Op.LITERAL, dt.bool_, (), True), tuple(body), loc))
+            out.append(ir.While(truth(True), tuple(body), loc))
         out.append(ir.Declare(old.register, _from_bits(before, kind), loc))
 
     def _with_fixed_indices(self, place: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
@@ -362,7 +362,7 @@ class _Unfolding:
         loc = statement.loc
         head: list[ir.Statement] = []
         value = self._value(statement.condition, head)
-        head.append(ir.If(((negate(value, value.loc), (ir.Break(loc),)),), None, loc))
+        head.append(when(negate(value, value.loc), ir.Break(loc), loc=loc))
         return ir.While(literal(True, dt.bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
@@ -400,7 +400,7 @@ class _Unfolding:
         out.append(ir.Declare(register, first, loc))
         for arg in expr.args[1:]:
             condition = result if expr.value == "&&" else negate(result, result.loc)
-            out.append(ir.If(((condition, self._store_operand(result, arg, loc)),), None, loc))
+            out.append(when(condition, *self._store_operand(result, arg, loc), loc=loc))
         return result
 
     def _store_operand(self, place: ir.Expr, value: ir.Expr, loc: Loc | None) -> ir.Block:

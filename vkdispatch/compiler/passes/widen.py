@@ -9,7 +9,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import read
+from vkdispatch.compiler.passes.builders import assign, binary, compare, logical, read, when
 
 # ---- Which registers and expressions of a kernel are positions -------------------------------------------
 #
@@ -93,9 +93,7 @@ class Positions:
             place = place.args[0]
         if place.op is ir.Op.REGISTER and isinstance(place.value, ir.Register):
             if statement.operator is not None:
-                value = ir.Expr(
-                    ir.Op.BINARY, statement.place.dtype, (statement.place, value), statement.operator
-                )
+                value = binary(statement.operator, statement.place, value)
             self._note(place.value, value)
 
     def _fixpoint(self, rule: Callable[[ir.Expr, set[ir.Register]], bool]) -> set[ir.Register]:
@@ -323,11 +321,8 @@ class _Widening:
         bound = None
         if count is not None and bounded:
             limits = map(_read_argument, self._members[count])
-            beyond = tuple(
-                ir.Expr(ir.Op.COMPARE, dt.bool_, (self._id(axis), limit), ">=")
-                for axis, limit in enumerate(limits)
-            )
-            bound = ir.If(((ir.Expr(ir.Op.LOGICAL, dt.bool_, beyond, "||"), (ir.Return(),)),))
+            beyond = tuple(compare(">=", self._id(axis), limit) for axis, limit in enumerate(limits))
+            bound = when(logical("||", *beyond), ir.Return())
         start = tuple(ir.Declare(register, global_id(axis)) for axis, register in sorted(self._ids.items()))
         arguments = tuple(
             part for argument in kernel.arguments for part in self._members.get(argument, (argument,))
@@ -544,11 +539,11 @@ class _Widening:
         if place.op is ir.Op.COMPONENT:
             targets = (targets[_LETTERS.index(str(place.value))],)
         if statement.operator is not None:
-            value = ir.Expr(ir.Op.BINARY, place.dtype, (place, value), statement.operator, loc)
+            value = binary(statement.operator, place, value, loc)
         elif not self._positions.may_grow(value):
             yield stored
             for target, part in zip(targets, self._extend(stored.place), strict=True):
-                yield ir.Store(read(target), part, None, loc)
+                yield assign(target, part, loc)
             return
         # The new value may depend on the register itself.
         parts = self._long(value)
@@ -557,7 +552,7 @@ class _Widening:
             yield ir.Declare(register, part, loc)
         yield stored
         for target, register in zip(targets, held, strict=True):
-            yield ir.Store(read(target), read(register), None, loc)
+            yield assign(target, read(register), loc)
 
     def _for(self, statement: ir.For) -> Iterator[ir.Statement]:
         counter, loc = statement.counter, statement.loc
@@ -602,5 +597,4 @@ def global_id(axis: int) -> ir.Expr:
         _cast(_part(ir.Expr(ir.Op.BUILTIN, dt.uvec3, (), which), axis), dt.uint64)
         for which in (ir.Builtin.WORKGROUP_ID, ir.Builtin.WORKGROUP_SIZE, ir.Builtin.LOCAL_INVOCATION_ID)
     )
-    before = ir.Expr(ir.Op.BINARY, dt.uint64, (group, size), "*")
-    return ir.Expr(ir.Op.BINARY, dt.uint64, (before, local), "+")
+    return binary("+", binary("*", group, size), local)
