@@ -10,7 +10,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.compiler.analyses.contents import Usage, contents, find_operations, usage
 from vkdispatch.compiler.glsl.spelling import read_functions
 from vkdispatch.compiler.ir import Expr, Kernel, Op, ShaderFlags
-from vkdispatch.compiler.ir.literals import bounds, rounded
+from vkdispatch.compiler.ir.literals import bounds, is_long, rounded
 from vkdispatch.compiler.ir.statements import FEATURE_OF, FLOAT16, INT16, INT64, INTEGER_POWER, emulates
 
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
@@ -33,23 +33,15 @@ EXTENDED_TYPES: tuple[tuple[tuple[dt.DType, ...], str], ...] = (
     ((dt.int16, dt.uint16), "GL_EXT_shader_subgroup_extended_types_int16"),
     ((dt.int64, dt.uint64), "GL_EXT_shader_subgroup_extended_types_int64"),
 )
-_PREFIXES: tuple[tuple[str, str], ...] = (
-    ("Clustered", "clustered"),
-    ("Quad", "quad"),
-    ("ShuffleUp", "shuffle_relative"),
-    ("ShuffleDown", "shuffle_relative"),
-    ("Shuffle", "shuffle"),
-    ("Broadcast", "ballot"),
-    ("Ballot", "ballot"),
-    ("InverseBallot", "ballot"),
-    ("Mask", "ballot"),
-    ("All", "vote"),
-    ("Any", "vote"),
-    ("Elect", "basic"),
-    ("Builtin", "basic"),
-    ("Barrier", "basic"),
-    ("MemoryBarrier", "basic"),
-)
+_PREFIXES: dict[str, tuple[str, ...]] = {
+    "clustered": ("Clustered",),
+    "quad": ("Quad",),
+    "shuffle_relative": ("ShuffleUp", "ShuffleDown"),
+    "shuffle": ("Shuffle",),
+    "ballot": ("Broadcast", "Ballot", "InverseBallot", "Mask"),
+    "vote": ("All", "Any"),
+    "basic": ("Elect", "Builtin", "Barrier", "MemoryBarrier"),
+}
 
 
 # The compiler does not know the type: `vkdispatch.base.compilation.compiler` renames it afterwards.
@@ -59,7 +51,7 @@ BFLOAT16 = "#define bfloat16_t float16_t  // bfloat16 in the compiled code"
 def subgroup_class(function: str) -> str:
     """Class of operations that a GLSL subgroup function belongs to, as the extensions are called."""
     name = function.removeprefix("subgroup")
-    return next((group for prefix, group in _PREFIXES if name.startswith(prefix)), "arithmetic")
+    return next((group for group, prefixes in _PREFIXES.items() if name.startswith(prefixes)), "arithmetic")
 
 
 def atomic_extension(function: str, kind: dt.DType) -> str | None:
@@ -384,7 +376,7 @@ def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
             continue
         if expr.op is Op.RAW or any(map(dt.is_cooperative, kinds)) or expr.op is Op.ATOMIC:
             return False
-        if INT64 in lacks and any(map(_is_long, kinds)) and not _has_long_form(expr, kinds):
+        if INT64 in lacks and any(map(is_long, kinds)) and not _has_long_form(expr, kinds):
             return False
     return not any(dt.is_cooperative(kind) and emulates(kind, lacks) for kind in usage(kernel).dtypes)
 
@@ -395,13 +387,9 @@ def _has_long_form(expr: Expr, kinds: list[dt.DType]) -> bool:
     return dt.float64 not in kinds or expr.op is not Op.CONSTRUCT
 
 
-def _is_long(kind: dt.DType) -> bool:
-    return kind in (dt.int64, dt.uint64)
-
-
 def is_emulated_long(kind: dt.DType, lacks: frozenset[str]) -> bool:
     """Whether a form of a kernel emulates values of a type by two words."""
-    return _is_long(kind) and INT64 in lacks
+    return is_long(kind) and INT64 in lacks
 
 
 def has_long_operation(function: str) -> bool:
@@ -421,14 +409,14 @@ def plain_types(line: str, lacks: frozenset[str]) -> str:
 
 def stand_in(kind: dt.DType, lacks: frozenset[str]) -> dt.DType:
     """Return the scalar type that holds values of a scalar type in a form of a kernel."""
-    if FEATURE_OF.get(kind) not in lacks or _is_long(kind):
+    if FEATURE_OF.get(kind) not in lacks or is_long(kind):
         return kind
     return dt.int32 if kind is dt.int16 else dt.uint32 if kind is dt.uint16 else dt.float32
 
 
 def emulated_literal(value: float, kind: dt.DType, write: Callable[[float, dt.DType], str]) -> str:
     """Write a literal of an emulated type. `write` writes literals of native types."""
-    if _is_long(kind):
+    if is_long(kind):
         return f"uvec2({int(value) & 0xFFFFFFFF}u, {int(value) >> 32 & 0xFFFFFFFF}u)"
     if kind is dt.float16:
         return write(rounded(float(value), dt.float16), dt.float32)
@@ -445,7 +433,7 @@ def back(text: str, kind: dt.DType) -> str:
 
 def write_operation(symbol: str, kind: dt.DType, left: str, right: str) -> str:
     """Write an operation with a result of type `kind`; the operands have parentheses if they need them."""
-    if not _is_long(kind):
+    if not is_long(kind):
         text = f"{left} {symbol} {right}"
         return f"({text})" if symbol in _CLOSED and not dt.is_float_dtype(kind) else back(text, kind)
     if symbol in _LONG_OPERATORS:
@@ -475,12 +463,11 @@ def write_call(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
         return f"{_BITS_OF_HALVES[name]}({texts[0]})"
     if name in _SAME_WORDS and INT64 in lacks:
         return texts[0]
-    if expr.op is Op.CALL and _is_long(kind) and name in _LONG_CALLS:
+    functions = _LONG_CALLS if expr.op is Op.CALL else _LONG_EXTREMES
+    if is_long(kind) and name in functions:
         name = f"long_{_sign_prefix(kind)}{name}"
-    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_SUMS:
+    elif expr.op is Op.SUBGROUP and is_long(kind) and name in _LONG_SUMS:
         name = f"long_{name}"
-    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_EXTREMES:
-        name = f"long_{_sign_prefix(kind)}{name}"
     text = f"{name}({', '.join(texts)})"
     return back(text, kind) if emulates(kind, lacks) else text
 
@@ -490,10 +477,10 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
     kind, scalar = expr.dtype, dt.component_type(expr.dtype)
     if dt.is_array(kind):
         return f"{kind.glsl_type}({', '.join(texts)})" if texts else "{}"
-    if emulates(kind, lacks) and _is_long(kind):
+    if emulates(kind, lacks) and is_long(kind):
         return _as_long(kind, expr.args[0].dtype, texts[0])
     parts = [
-        _of_long(scalar, arg.dtype, text) if _is_long(arg.dtype) and INT64 in lacks else text
+        _of_long(scalar, arg.dtype, text) if is_long(arg.dtype) and INT64 in lacks else text
         for arg, text in zip(expr.args, texts, strict=True)
     ]
     if dt.is_scalar(kind) and len(parts) == 1 and expr.args[0].dtype is kind:
@@ -504,7 +491,7 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
 
 
 def _as_long(kind: dt.DType, given: dt.DType, text: str) -> str:
-    if _is_long(given):
+    if is_long(given):
         return text
     if dt.is_float_dtype(given):
         return f"long_{_sign_prefix(kind)}of_float(float({text}))"
@@ -609,17 +596,14 @@ def lane_functions(
     for name in sorted(found):
         kind = found[name].dtype
         over, operation = _parts(found[name])
-        neutral = _neutral(operation, dt.component_type(kind))
-        write = emulated_literal if emulates(kind, lacks) else _write_plainly
-        text = write(neutral, dt.component_type(kind), literal)
+        scalar = dt.component_type(kind)
+        neutral = _neutral(operation, scalar)
+        emulated = emulates(kind, lacks)
+        text = emulated_literal(neutral, scalar, literal) if emulated else literal(neutral, scalar)
         lines += _function(
             name, kind.glsl_type, over, f"{kind.glsl_type}({text})", _rule(operation, kind, lacks)
         )
     return lines
-
-
-def _write_plainly(value: float, kind: dt.DType, literal: Callable[[float, dt.DType], str]) -> str:
-    return literal(value, kind)
 
 
 def _name_of_lanes(expr: Expr) -> str:
@@ -648,7 +632,7 @@ def _rule(operation: str, kind: dt.DType, lacks: frozenset[str]) -> str:
     if kind is dt.bool_:
         return _TRUTH_RULES[operation]
     if is_emulated_long(kind, lacks) and operation in _LONG_RULES:
-        return _LONG_RULES[operation].format("signed_" if kind is dt.int64 else "")
+        return _LONG_RULES[operation].format(_sign_prefix(kind))
     return _RULES[operation]
 
 

@@ -10,6 +10,7 @@ from vkdispatch.compiler.glsl import spelling
 from vkdispatch.compiler.glsl.emulation import goes_by_lanes, write_by_lanes
 from vkdispatch.compiler.glsl.helpers import narrows_float
 from vkdispatch.compiler.glsl.packing import Names
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.statements import HALF_OF_DOUBLE, HALF_OF_FLOAT, emulates
 
 
@@ -48,12 +49,12 @@ def _write_emulated(expr: ir.Expr, names: Names) -> str | None:
     if op is ir.Op.BINARY:
         left, right = (_operand(arg, names, spelling.PREFIX) for arg in expr.args)
         return emulation.write_operation(str(expr.value), kind, left, right)
-    if op is ir.Op.COMPARE and expr.args[0].dtype in (dt.int64, dt.uint64):
+    if op is ir.Op.COMPARE and is_long(expr.args[0].dtype):
         left, right = (_operand(arg, names, spelling.PREFIX) for arg in expr.args)
         return emulation.write_comparison(str(expr.value), expr.args[0].dtype, left, right)
     if op is ir.Op.UNARY:
         text = _operand(expr.args[0], names, spelling.POSTFIX)
-        if kind in (dt.int64, dt.uint64):
+        if is_long(kind):
             return f"~{text}" if expr.value == "~" else f"long_negate({text})"
         return emulation.back(f"{expr.value}{text}", kind)
     if op not in (ir.Op.CALL, ir.Op.SUBGROUP, ir.Op.CONSTRUCT):
@@ -277,7 +278,7 @@ def unknown_zero(symbol: str, left: ir.Expr, right: ir.Expr, names: Names) -> st
     apart. So none may know the quotient: bit 63 of a device address is 0, but compilers cannot tell.
     """
     kind = left.dtype
-    if symbol not in ("/", "%") or kind not in (dt.int64, dt.uint64) or not names.addresses:
+    if symbol not in ("/", "%") or not is_long(kind) or not names.addresses:
         return None
     if right.op is ir.Op.LITERAL and isinstance(right.value, int):
         power_of_two = right.value > 0 and right.value & (right.value - 1) == 0

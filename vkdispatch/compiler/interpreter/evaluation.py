@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
+from vkdispatch.base.dtype import is_array, is_matrix
 from vkdispatch.base.errors import BoundsError, UnsupportedError
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.interpreter import memory, operations
@@ -14,6 +14,7 @@ from vkdispatch.compiler.interpreter.images import Texels
 from vkdispatch.compiler.interpreter.operations import call_function
 from vkdispatch.compiler.interpreter.program import Batch, Lanes, list_operands
 from vkdispatch.compiler.interpreter.subgroups import Subgroups, run_atomic_function, run_subgroup_function
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc, located
 
 # ---- Expressions that read images: texels, samples and sizes ---------------------------------------------
@@ -251,7 +252,7 @@ class Evaluator(Batch):
 def _undo_narrowing(index: ir.Expr) -> ir.Expr:
     """Return a 64-bit index before its conversion to 32 bits, which GLSL needs."""
     wide = index.args[0] if index.op is ir.Op.CONSTRUCT else index
-    return wide if wide.dtype in (int64, uint64) else index
+    return wide if is_long(wide.dtype) else index
 
 
 def _refuse_raw(expr: ir.Expr) -> UnsupportedError:

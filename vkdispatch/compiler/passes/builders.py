@@ -1,7 +1,9 @@
 """Small expressions and statements that passes build: literals, registers, comparisons, components."""
 
+from collections.abc import Callable
+
 from vkdispatch.base import dtype as dt
-from vkdispatch.compiler.ir import Builtin, Expr, If, Op, Register, Statement, Store
+from vkdispatch.compiler.ir import Block, Builtin, Declare, Expr, If, Op, Register, Statement, Store
 from vkdispatch.compiler.ir.location import Loc
 
 
@@ -28,6 +30,21 @@ def assign(register: Register, value: Expr, loc: Loc | None = None) -> Store:
 def when(condition: Expr, *body: Statement, loc: Loc | None = None) -> If:
     """Run statements if a condition holds."""
     return If(((condition, body),), None, loc)
+
+
+def unfold(
+    expr: Expr, register: Register, first: Expr, store: Callable[[Expr], Block]
+) -> tuple[Statement, ...]:
+    """Return statements that compute a LOGICAL or a SELECT in a register.
+
+    `first` is the operand that is evaluated in any case; `store` returns what stores another one.
+    """
+    result, loc, others = read(register), expr.loc, expr.args[1:]
+    if expr.op is Op.SELECT:
+        chosen, other = map(store, others)
+        return Declare(register, zero(expr.dtype), loc), If(((first, chosen),), other, loc)
+    condition = result if expr.value == "&&" else negate(result)
+    return (Declare(register, first, loc), *(when(condition, *store(operand), loc=loc) for operand in others))
 
 
 def cast(value: Expr, kind: dt.DType) -> Expr:

@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Argument, Block, Builtin, Declare, Expr, If, Op, Register, Storage, Store
-from vkdispatch.compiler.ir.literals import digits, rounded
+from vkdispatch.compiler.ir.literals import digits, is_long, rounded
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes import builders as make
@@ -121,7 +121,7 @@ def value_of_words(kind: dt.DType, words: "np.ndarray[Any, Any]") -> Any:
     scalar = dt.component_type(kind)
     if scalar is dt.float64:
         return host_value(kind, words.view(np.float64))
-    if scalar in (dt.int64, dt.uint64):
+    if is_long(scalar):
         return host_value(kind, words.view(np.int64 if scalar is dt.int64 else np.uint64))
     if dt.is_float_dtype(scalar):
         return host_value(kind, words.view(np.float32))
@@ -434,7 +434,7 @@ def words_of(scalar: Expr) -> list[Expr]:
     if kind is dt.float64:
         pair = make.call("unpackDouble2x32", dt.uvec2, scalar)
         return [make.component(pair, 0), make.component(pair, 1)]
-    if kind in (dt.int64, dt.uint64):
+    if is_long(kind):
         wide = make.cast(scalar, dt.uint64)
         high = make.binary(">>", wide, Expr(Op.LITERAL, dt.uint64, (), 32))
         return [make.cast(wide, dt.uint32), make.cast(high, dt.uint32)]

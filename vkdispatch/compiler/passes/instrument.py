@@ -8,6 +8,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.naming import Numbering
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes import builders as make
@@ -108,10 +109,8 @@ class CheckedValues:
 
     def _lower(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Rewrite an expression whose unconditionally evaluated operands are rewritten already."""
-        if expr.op is ir.Op.LOGICAL and any(map(self.needs_check, expr.args[1:])):
-            return self._lower_logical(expr, out)
-        if expr.op is ir.Op.SELECT and any(map(self.needs_check, expr.args[1:])):
-            return self._lower_select(expr, out)
+        if expr.op in (ir.Op.LOGICAL, ir.Op.SELECT) and any(map(self.needs_check, expr.args[1:])):
+            return self._unfold(expr, out)
         changed = replace(expr, args=tuple(map(self._operand, expr.args)))
         if not self._is_checked(expr):
             return changed
@@ -124,31 +123,17 @@ class CheckedValues:
         safe = ir.Expr(ir.Op.SELECT, index.dtype, (good, index, make.zero(index.dtype)), None, expr.loc)
         return replace(changed, args=(*changed.args[:-1], safe))
 
-    def _lower_logical(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
-        loc = expr.loc
-        register = self._report.register(dt.bool_)
-        result = make.read(register)
-        out.append(ir.Declare(register, self._operand(expr.args[0]), loc))
-        for arg in expr.args[1:]:
-            inside: list[ir.Statement] = []
-            with self.inside():
-                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
-            out.append(make.when(result if expr.value == "&&" else make.negate(result), *inside, loc=loc))
-        return result
-
-    def _lower_select(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
-        loc = expr.loc
+    def _unfold(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         register = self._report.register(expr.dtype)
-        result = make.read(register)
-        arms: list[ir.Block] = []
-        for arg in expr.args[1:]:
+
+        def store(operand: ir.Expr) -> ir.Block:
             inside: list[ir.Statement] = []
             with self.inside():
-                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
-            arms.append(tuple(inside))
-        out.append(ir.Declare(register, make.zero(expr.dtype), loc))
-        out.append(ir.If(((self._operand(expr.args[0]), arms[0]),), arms[1], loc))
-        return result
+                inside.append(make.assign(register, self.rewrite(operand, inside), expr.loc))
+            return tuple(inside)
+
+        out += make.unfold(expr, register, self._operand(expr.args[0]), store)
+        return make.read(register)
 
     # -- indices
 
@@ -160,9 +145,9 @@ class CheckedValues:
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
-        narrowed = written.op is ir.Op.CONSTRUCT and written.args[0].dtype in (dt.int64, dt.uint64)
+        narrowed = written.op is ir.Op.CONSTRUCT and is_long(written.args[0].dtype)
         original = written.args[0] if narrowed and written.dtype.item_size == 4 else written
-        wide = original.dtype in (dt.int64, dt.uint64)
+        wide = is_long(original.dtype)
         value = self._steady_value(self.rewrite(original, out), self._numbering.number(original), out)
         index = make.cast(value, written.dtype)
         size = _find_static_size(expr)

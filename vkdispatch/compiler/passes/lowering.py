@@ -7,11 +7,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import PURE, contents, find_operations, mentioned
-from vkdispatch.compiler.ir.expressions import BITS_OF, construct, literal
-from vkdispatch.compiler.ir.location import Loc
+from vkdispatch.compiler.ir.expressions import BITS_OF, literal
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.traversal import postorder, with_args
-from vkdispatch.compiler.passes.builders import binary, compare, negate, read, truth, when
+from vkdispatch.compiler.passes.builders import assign, binary, compare, negate, read, truth, unfold, when
 
 # ---- Atomics of floats by atomics of their bits, where a device has none ---------------------------------
 #
@@ -388,27 +387,13 @@ class _Unfolding:
 
     def _unfold(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Compute a conditional expression in a register."""
-        loc = expr.loc
         register = ir.Register(self._new_name(), expr.dtype, precise=self._precise)
-        result = ir.Expr(ir.Op.REGISTER, expr.dtype, (), register, loc)
-        first = self._new(expr.args[0])
-        if expr.op is ir.Op.SELECT:
-            out.append(ir.Declare(register, _zero(expr.dtype), loc))
-            arms = [self._store_operand(result, arg, loc) for arg in expr.args[1:]]
-            out.append(ir.If(((first, arms[0]),), arms[1], loc))
-            return result
-        out.append(ir.Declare(register, first, loc))
-        for arg in expr.args[1:]:
-            condition = result if expr.value == "&&" else negate(result, result.loc)
-            out.append(when(condition, *self._store_operand(result, arg, loc), loc=loc))
-        return result
 
-    def _store_operand(self, place: ir.Expr, value: ir.Expr, loc: Loc | None) -> ir.Block:
-        inside: list[ir.Statement] = []
-        with self._inside():
-            inside.append(ir.Store(place, self._value(value, inside), None, loc))
-        return tuple(inside)
+        def store(operand: ir.Expr) -> ir.Block:
+            inside: list[ir.Statement] = []
+            with self._inside():
+                inside.append(assign(register, self._value(operand, inside), expr.loc))
+            return tuple(inside)
 
-
-def _zero(kind: dt.DType) -> ir.Expr:
-    return literal(False, dt.bool_) if kind is dt.bool_ else construct(kind, ())
+        out += unfold(expr, register, self._new(expr.args[0]), store)
+        return read(register)

@@ -8,6 +8,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
+from vkdispatch.compiler.ir.literals import is_long, wrap
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import assign, binary, compare, logical, read, when
 
@@ -264,9 +265,7 @@ def _cast(value: ir.Expr, kind: dt.DType) -> ir.Expr:
     if value.dtype is kind:
         return value
     if value.op is ir.Op.LITERAL and isinstance(value.value, int):
-        bits = 8 * kind.item_size
-        low = 0 if kind in (dt.uint32, dt.uint64) else -(1 << (bits - 1))
-        return replace(value, dtype=kind, value=(value.value - low) % (1 << bits) + low)
+        return replace(value, dtype=kind, value=wrap(value.value, kind))
     return ir.Expr(ir.Op.CONSTRUCT, kind, (value,), None, value.loc)
 
 
@@ -283,10 +282,6 @@ def _part(value: ir.Expr, position: int) -> ir.Expr:
 
 def _width(kind: dt.DType) -> int:
     return 1 if dt.is_scalar(kind) else kind.child_count
-
-
-def _is_long(kind: dt.DType) -> bool:
-    return kind in (dt.int64, dt.uint64)
 
 
 # ---- the rewriting -------------------------------------------------------------------------------
@@ -392,7 +387,7 @@ class _Widening:
 
     def _position(self, index: ir.Expr) -> ir.Expr:
         """Return an index in 64 bits if it may need them."""
-        outermost = index.op is ir.Op.CONSTRUCT and _is_long(index.args[0].dtype)
+        outermost = index.op is ir.Op.CONSTRUCT and is_long(index.args[0].dtype)
         if outermost:
             # the front end truncated an index that the user computed in 64 bits
             return self._value(index.args[0])
