@@ -11,7 +11,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, warn, warn_once_each
-from vkdispatch.compiler.ir.nodes import is_same_place
+from vkdispatch.compiler.ir.nodes import is_alike, is_same_place
 
 # ---- What values are computed from, through the variables of a kernel ------------------------------------
 
@@ -62,14 +62,7 @@ class Origins:
 
 def _nodes(root: ir.Expr) -> Iterator[ir.Expr]:
     """Yield what a value is computed from, without the indices of elements."""
-    waiting, seen = [root], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            if node.op is not ir.Op.ELEMENT:
-                waiting += node.args
+    return ir.reach((root,), lambda node: () if node.op is ir.Op.ELEMENT else node.args)
 
 
 def _assignments(statement: ir.Statement) -> Iterator[tuple[ir.Register, ir.Expr]]:
@@ -432,13 +425,7 @@ def _stays(a: _Access, b: _Access) -> bool:
 
 def _begins(a: tuple[ir.Expr, ...], b: tuple[ir.Expr, ...]) -> bool:
     """Whether the branches `a` lie within `b`, as far as conditions are written alike."""
-    return len(a) >= len(b) and all(x is y or _is_same(x, y) for x, y in zip(a, b, strict=False))
-
-
-def _is_same(a: ir.Expr, b: ir.Expr) -> bool:
-    if a.op is not b.op or a.value != b.value or len(a.args) != len(b.args):
-        return False
-    return a is b or all(map(_is_same, a.args, b.args))
+    return len(a) >= len(b) and all(is_alike(x, y) for x, y in zip(a, b, strict=False))
 
 
 def _picks_one(branches: tuple[ir.Expr, ...]) -> bool:

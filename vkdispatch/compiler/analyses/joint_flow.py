@@ -259,21 +259,18 @@ class JointFlow:
 
         Positions along y and z may be those of a workgroup that has one invocation there.
         """
-        stack, seen = [value], set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen:
-                continue
-            seen.add(id(expr))
-            if expr.op is ir.Op.BUILTIN and expr.value in _OWN_NUMBERS:
-                return True
-            if expr.op is ir.Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS:
-                return True
-            if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
-                stack += (part for each in self._assignments.get(expr.value, ()) for part in each.values)
-            elif expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS):
-                stack += expr.args
-        return False
+        return any(
+            (expr.op is ir.Op.BUILTIN and expr.value in _OWN_NUMBERS)
+            or (expr.op is ir.Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS)
+            for expr in ir.reach((value,), self._find_passed_on)
+        )
+
+    def _find_passed_on(self, expr: ir.Expr) -> Iterable[ir.Expr]:
+        if isinstance(expr.value, ir.Register) and expr.op is ir.Op.REGISTER:
+            assignments = self._assignments.get(expr.value, ())
+            return (value for assignment in assignments for value in assignment.values)
+        passes = expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS)
+        return expr.args if passes else ()
 
 
 def _all_decisions(path: Path) -> Iterator[ir.Expr]:

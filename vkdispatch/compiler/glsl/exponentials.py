@@ -3,16 +3,7 @@
 from fractions import Fraction
 from math import factorial
 
-from vkdispatch.compiler.glsl.precision import (
-    LN_2,
-    LOG10_2,
-    LOG10_E,
-    Precision,
-    Text,
-    constant,
-    number,
-    polynomial,
-)
+from vkdispatch.compiler.glsl import precision as pr
 from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- exp, exp2, expm1 and the hyperbolic functions -------------------------------------------------------
@@ -22,26 +13,26 @@ from vkdispatch.compiler.glsl.spelling import read_functions
 # Taylor's series, as a pair.
 
 
-def _exp(precision: Precision) -> list[Fraction]:
+def _exp(precision: pr.Precision) -> list[Fraction]:
     return [Fraction(1, factorial(n)) for n in range(2, 15 if precision.double else 9)]
 
 
-EXPONENTIAL_CONSTANTS: dict[str, Text] = {
-    "ln_2": lambda p: p.pair_text(LN_2),
-    "one_by_ln_2": constant(lambda p: 1 / LN_2),
+EXPONENTIAL_CONSTANTS: dict[str, pr.Text] = {
+    "ln_2": lambda p: p.pair_text(pr.LN_2),
+    "one_by_ln_2": pr.constant(lambda p: 1 / pr.LN_2),
     # a multiple of these takes all bits of an exponent
-    "ln_2_short": constant(lambda p: p.pieces(LN_2, p.bits - (13 if p.double else 10))[0]),
-    "ln_2_rest": constant(lambda p: p.pieces(LN_2, p.bits - (13 if p.double else 10))[1]),
+    "ln_2_short": pr.constant(lambda p: p.pieces(pr.LN_2, p.bits - (13 if p.double else 10))[0]),
+    "ln_2_rest": pr.constant(lambda p: p.pieces(pr.LN_2, p.bits - (13 if p.double else 10))[1]),
     # exp is zero or infinite beyond
-    "exp_limit": number(760.0, 110.0),
-    "exp2_limit": number(1100.0, 160.0),
+    "exp_limit": pr.number(760.0, 110.0),
+    "exp2_limit": pr.number(1100.0, 160.0),
     # here exp(x) swamps exp(-x)
-    "far": number(39.0, 18.0),
+    "far": pr.number(39.0, 18.0),
 }
 
-EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
+EXPONENTIAL_FUNCTIONS: dict[str, pr.Text] = {
     # (exp(r) - 1 - r) / r**2
-    "exp_series": polynomial("exp_series", _exp),
+    "exp_series": pr.polynomial("exp_series", _exp),
     **read_functions("""
 // exp(x) = 2**k * (1 + what is returned)
 @pair @exp_parts(@pair x, out int k) {
@@ -149,24 +140,24 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
 # terms of the series are pairs, so that `pow` has the digits that its exponent multiplies.
 
 
-def _artanh(precision: Precision) -> list[Fraction]:
+def _artanh(precision: pr.Precision) -> list[Fraction]:
     return [Fraction(2, 2 * n + 1) for n in range(2, 14 if precision.double else 7)]
 
 
-LOGARITHM_CONSTANTS: dict[str, Text] = {
+LOGARITHM_CONSTANTS: dict[str, pr.Text] = {
     "two_thirds": lambda p: p.pair_text(Fraction(2, 3)),
-    "log2_e": lambda p: p.pair_text(1 / LN_2),
-    "log10_e": lambda p: p.pair_text(LOG10_E),
-    "log10_2_short": constant(lambda p: p.pieces(LOG10_2, p.bits - (13 if p.double else 10))[0]),
-    "log10_2_rest": constant(lambda p: p.pieces(LOG10_2, p.bits - (13 if p.double else 10))[1]),
+    "log2_e": lambda p: p.pair_text(1 / pr.LN_2),
+    "log10_e": lambda p: p.pair_text(pr.LOG10_E),
+    "log10_2_short": pr.constant(lambda p: p.pieces(pr.LOG10_2, p.bits - (13 if p.double else 10))[0]),
+    "log10_2_rest": pr.constant(lambda p: p.pieces(pr.LOG10_2, p.bits - (13 if p.double else 10))[1]),
     # x**2 + 1 and x**2 are the same beyond
-    "large": number(2.0**28, 2.0**13),
+    "large": pr.number(2.0**28, 2.0**13),
     # larger exponents give 0, 1 or infinity all the same
-    "pow_limit": number(2.0**64, 2.0**33),
+    "pow_limit": pr.number(2.0**64, 2.0**33),
 }
 
-LOGARITHM_FUNCTIONS: dict[str, Text] = {
-    "artanh_series": polynomial("artanh_series", _artanh),
+LOGARITHM_FUNCTIONS: dict[str, pr.Text] = {
+    "artanh_series": pr.polynomial("artanh_series", _artanh),
     **read_functions("""
 // x + y = 2**k * m: k and log(m), for positive x and |y| of half a unit in the last place of x at most
 @pair @log_parts(@real x, @real y, out int k) {
@@ -308,15 +299,15 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
 # Chebyshev interpolation of the cube root on [1, 2], with an error of 1.7e-6
 _CBRT = (0.47514694, 0.83174314, -0.46029773, 0.1966548, -0.048318321, 0.005072953)
 
-ROOT_CONSTANTS: dict[str, Text] = {
-    "much": number(2.0**500, 2.0**60),
-    "little": number(2.0**-400, 2.0**-40),
-    "shrink": number(2.0**-600, 2.0**-80),
-    "grow": number(2.0**600, 2.0**80),
+ROOT_CONSTANTS: dict[str, pr.Text] = {
+    "much": pr.number(2.0**500, 2.0**60),
+    "little": pr.number(2.0**-400, 2.0**-40),
+    "shrink": pr.number(2.0**-600, 2.0**-80),
+    "grow": pr.number(2.0**600, 2.0**80),
 }
 
-ROOT_FUNCTIONS: dict[str, Text] = {
-    "cbrt_start": polynomial("cbrt_start", lambda _: _CBRT),
+ROOT_FUNCTIONS: dict[str, pr.Text] = {
+    "cbrt_start": pr.polynomial("cbrt_start", lambda _: _CBRT),
     **read_functions("""
 @real @cbrt(@real x) {
     @real a = abs(x);

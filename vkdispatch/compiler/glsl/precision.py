@@ -95,6 +95,12 @@ def both(double: str, single: str) -> Text:
     return lambda precision: double if precision.double else single
 
 
+def both_functions(double: str, single: str) -> dict[str, Text]:
+    """Make definitions of two texts, each of which has all of the functions."""
+    singles = read_functions(single)
+    return {name: both(text, singles[name]) for name, text in read_functions(double).items()}
+
+
 def constant(rule: Callable[[Precision], Fraction | float]) -> Text:
     """Make a constant; `rule` may depend on the precision."""
     return lambda precision: precision.text(rule(precision))
@@ -144,64 +150,48 @@ PAIR_CONSTANTS: dict[str, Text] = {
 }
 
 PAIR_FUNCTIONS: dict[str, Text] = {
-    "exponent": both(
+    **both_functions(
         """
 int @exponent(double x) {
     return int((unpackDouble2x32(x).y >> 20) & 0x7FFu) - 1023;
+}
+
+// |x| divided by a power of two: from [1, 2)
+double @significand(double x) {
+    uvec2 words = unpackDouble2x32(x);
+    return packDouble2x32(uvec2(words.x, (words.y & 0xFFFFFu) | 0x3FF00000u));
+}
+
+double @power_of_two(int k) {
+    return packDouble2x32(uvec2(0u, uint(k + 1023) << 20));
+}
+
+double @upper_half(double x) {
+    uvec2 words = unpackDouble2x32(x);
+    return packDouble2x32(uvec2(words.x & 0xF8000000u, words.y));
+}
+
+bool @is_negative(double x) {
+    return int(unpackDouble2x32(x).y) < 0;
 }
 """,
         """
 int @exponent(float x) {
     return int((floatBitsToUint(x) >> 23) & 0xFFu) - 127;
 }
-""",
-    ),
-    # |x| divided by a power of two: from [1, 2)
-    "significand": both(
-        """
-double @significand(double x) {
-    uvec2 words = unpackDouble2x32(x);
-    return packDouble2x32(uvec2(words.x, (words.y & 0xFFFFFu) | 0x3FF00000u));
-}
-""",
-        """
+
 float @significand(float x) {
     return uintBitsToFloat((floatBitsToUint(x) & 0x7FFFFFu) | 0x3F800000u);
 }
-""",
-    ),
-    "power_of_two": both(
-        """
-double @power_of_two(int k) {
-    return packDouble2x32(uvec2(0u, uint(k + 1023) << 20));
-}
-""",
-        """
+
 float @power_of_two(int k) {
     return uintBitsToFloat(uint(k + 127) << 23);
 }
-""",
-    ),
-    "upper_half": both(
-        """
-double @upper_half(double x) {
-    uvec2 words = unpackDouble2x32(x);
-    return packDouble2x32(uvec2(words.x & 0xF8000000u, words.y));
-}
-""",
-        """
+
 float @upper_half(float x) {
     return uintBitsToFloat(floatBitsToUint(x) & 0xFFFFF000u);
 }
-""",
-    ),
-    "is_negative": both(
-        """
-bool @is_negative(double x) {
-    return int(unpackDouble2x32(x).y) < 0;
-}
-""",
-        """
+
 bool @is_negative(float x) {
     return floatBitsToInt(x) < 0;
 }

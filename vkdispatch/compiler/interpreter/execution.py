@@ -10,14 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base import errors
 from vkdispatch.base.dtype import is_cooperative
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    KernelAssertionError,
-    LoopLimitError,
-    UnsupportedError,
-    UsageError,
-)
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
 from vkdispatch.compiler.interpreter import operations
@@ -202,7 +196,7 @@ class _Runner:
                 group = int(np.argmax(stuck))
                 where = tuple(batch.builtin(ir.Builtin.WORKGROUP_ID)[group * batch.local].tolist())
                 raise located(
-                    UsageError,
+                    errors.UsageError,
                     f"{batch.program.who}: barrier: only {arrived[group]} of the {self.present[group]} "
                     f"invocations of workgroup {where} get here; all or none must",
                     statement.loc,
@@ -230,7 +224,9 @@ class _Runner:
         if not holds.all():
             said = f": {statement.message}" if statement.message else ""
             first = int(lanes.index[int(np.argmin(np.broadcast_to(holds, len(lanes))))])
-            raise self.batch.make_error(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
+            raise self.batch.make_error(
+                errors.KernelAssertionError, f"assertion failed{said}", first, statement.loc
+            )
         return lanes
 
     def skip(self, statement: ir.Statement, lanes: Lanes) -> Lanes:
@@ -245,9 +241,9 @@ class _Runner:
     def refuse_matrix(self, statement: ir.MatrixLoad | ir.MatrixStore | ir.Declare, lanes: Lanes) -> Lanes:
         raise self.make_refusal(statement, "cooperative matrices live on a device only")
 
-    def make_refusal(self, statement: ir.Statement, reason: str) -> UnsupportedError:
+    def make_refusal(self, statement: ir.Statement, reason: str) -> errors.UnsupportedError:
         who = self.batch.program.who
-        return located(UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
+        return located(errors.UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
 
     # -- control flow
 
@@ -290,7 +286,7 @@ class _Runner:
             running, done = running.split(truth)
             if rounds == most and len(running):
                 text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
-                raise self.batch.make_error(LoopLimitError, text, int(running.index[0]), statement.loc)
+                raise self.batch.make_error(errors.LoopLimitError, text, int(running.index[0]), statement.loc)
             return running, done
 
         return self.run_rounds(statement.body, lanes, decide)
@@ -328,7 +324,7 @@ class _Runner:
                 f"the counter of a loop leaves {statement.counter.dtype.name}, so that the loop does not end"
             )
             raise self.batch.make_error(
-                LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
+                errors.LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
             )
         row_of = np.zeros(self.batch.width, np.int64)
         row_of[lanes.index] = np.arange(len(lanes))
@@ -436,7 +432,9 @@ def run_kernel(
         The kernel contains raw GLSL, or something else that is not supported.
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
-        raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
+        raise errors.ArgumentValueError(
+            f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}"
+        )
     sized = is_sized_by_calls(kernel)
     program = Program(
         who,

@@ -59,6 +59,7 @@ from vkdispatch.compiler.ir.traversal import (
     nodes as nodes,
     place_operands as place_operands,
     postorder as postorder,
+    reach as reach,
     sort_operands_first as sort_operands_first,
     walk as walk,
     with_args as with_args,

@@ -319,16 +319,17 @@ def describe_array(expr: Expr) -> str:
 
 
 def is_same_place(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are written alike; True only for places."""
-    return is_place(b) and _alike(a, b)
+    """Whether two expressions are the same place, written alike."""
+    return is_place(b) and is_alike(a, b)
 
 
-def _alike(a: Expr, b: Expr) -> bool:
+def is_alike(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike."""
     if a is b:
         return True
     if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
         return False
-    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
+    return all(is_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
 
 
 # ---- What the attributes of GPU values may be called, and what to say about others -----------------------

@@ -1,6 +1,7 @@
 """How to walk a program and how to rebuild it: the one place that knows what each kind of statement holds."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -122,6 +123,17 @@ def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
             if expr.args:
                 stack += expr.args
     return found.values()
+
+
+def reach(roots: Iterable[Expr], operands: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
+    """Every expression to which `operands` lead from the roots, each object once."""
+    stack, seen = list(roots), set[int]()
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in seen:
+            seen.add(id(expr))
+            yield expr
+            stack += operands(expr)
 
 
 def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
@@ -252,40 +264,39 @@ def _rebuild_switch(
     return _change(old, value=chosen, cases=old.cases if same else cases, default=default)
 
 
+# The fields of other statements, in the order in which they are mapped, and what maps them.
+_FIELDS: dict[type, dict[str, str]] = {
+    statements.Read: {"value": "value"},
+    statements.ImageStore: {"coordinate": "value", "value": "value"},
+    statements.MatrixLoad: {"matrix": "place", "source": "place", "stride": "value", "window": "values"},
+    statements.MatrixStore: {"place": "place", "value": "value", "stride": "value", "window": "values"},
+    statements.While: {"condition": "value", "body": "block"},
+    statements.For: {"start": "value", "stop": "value", "step": "value", "body": "block"},
+    statements.Scope: {"body": "block"},
+    statements.Assert: {"body": "block", "condition": "value"},
+    statements.Print: {"args": "values"},
+}
+
+
+def _rebuild_fields(
+    old: statements.Statement, value: MapExpr, block: MapBlock, place: MapExpr
+) -> statements.Statement:
+    rules: dict[str, Callable[[Any], Any]] = {
+        "value": value,
+        "values": partial(_map_all, value),
+        "block": block,
+        "place": place,
+    }
+    parts = {name: rules[kind](getattr(old, name)) for name, kind in _FIELDS[type(old)].items()}
+    return _change(old, **parts)
+
+
 _REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], statements.Statement]] = {
+    **dict.fromkeys(_FIELDS, _rebuild_fields),
     statements.Declare: _rebuild_declare,
     statements.Store: _rebuild_store,
-    statements.Read: lambda old, value, _block, _place: _change(old, value=value(old.value)),
-    statements.ImageStore: lambda old, value, _block, _place: _change(
-        old, coordinate=value(old.coordinate), value=value(old.value)
-    ),
-    statements.MatrixLoad: lambda old, value, _, place: _change(
-        old,
-        matrix=place(old.matrix),
-        source=place(old.source),
-        stride=value(old.stride),
-        window=_map_all(value, old.window),
-    ),
-    statements.MatrixStore: lambda old, value, _, place: _change(
-        old,
-        place=place(old.place),
-        value=value(old.value),
-        stride=value(old.stride),
-        window=_map_all(value, old.window),
-    ),
     statements.If: _rebuild_if,
-    statements.While: lambda old, value, block, _: _change(
-        old, condition=value(old.condition), body=block(old.body)
-    ),
-    statements.For: lambda old, value, block, _: _change(
-        old, start=value(old.start), stop=value(old.stop), step=value(old.step), body=block(old.body)
-    ),
     statements.Switch: _rebuild_switch,
-    statements.Scope: lambda old, _value, block, _place: _change(old, body=block(old.body)),
-    statements.Assert: lambda old, value, block, _: _change(
-        old, body=block(old.body), condition=value(old.condition)
-    ),
-    statements.Print: lambda old, value, _block, _place: _change(old, args=_map_all(value, old.args)),
 }
 
 

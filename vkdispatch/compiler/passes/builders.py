@@ -1,8 +1,10 @@
 """Small expressions and statements that passes build: literals, registers, comparisons, components."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.record import replace
 from vkdispatch.compiler.ir import Block, Builtin, Declare, Expr, If, Op, Register, Statement, Store
 from vkdispatch.compiler.ir.location import Loc
 
@@ -45,6 +47,33 @@ def unfold(
         return Declare(register, zero(expr.dtype), loc), If(((first, chosen),), other, loc)
     condition = result if expr.value == "&&" else negate(result)
     return (Declare(register, first, loc), *(when(condition, *store(operand), loc=loc) for operand in others))
+
+
+def rewrite_branches(
+    statement: If,
+    out: list[Statement],
+    value: Callable[[Expr, list[Statement]], Expr],
+    block: Callable[[Block], Block],
+    needs_statements: Callable[[Expr], bool],
+    inside: Callable[[], AbstractContextManager[None]],
+) -> None:
+    """Append an if with other conditions, which `value` may precede by statements.
+
+    Those of a later condition stand in an `else`, within `inside`, as it is evaluated only if the conditions
+    before it do not hold.
+    """
+    done: list[tuple[Expr, Block]] = []
+    orelse = statement.orelse
+    for position, (condition, body) in enumerate(statement.branches):
+        if position and needs_statements(condition):
+            rest: list[Statement] = []
+            with inside():
+                others = replace(statement, branches=statement.branches[position:])
+                rewrite_branches(others, rest, value, block, needs_statements, inside)
+            out.append(If(tuple(done), tuple(rest), statement.loc))
+            return
+        done.append((value(condition, out), block(body)))
+    out.append(If(tuple(done), None if orelse is None else block(orelse), statement.loc))
 
 
 def cast(value: Expr, kind: dt.DType) -> Expr:

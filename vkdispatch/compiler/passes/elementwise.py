@@ -143,20 +143,14 @@ def _arguments_of(
     roots: tuple[ir.Expr, ...], definitions: Mapping[ir.Register, ir.Expr]
 ) -> tuple[ir.Argument, ...]:
     """Return the arguments that expressions depend on, directly or through registers."""
-    found: dict[ir.Argument, None] = {}
-    seen: set[int] = set()
-    waiting = list(roots)
-    while waiting:
-        expr = waiting.pop()
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        waiting.extend(expr.args)
-        if isinstance(expr.value, ir.Argument):
-            found[expr.value] = None
-        elif isinstance(expr.value, ir.Register) and expr.value in definitions:
-            waiting.append(definitions[expr.value])
-    return tuple(found)
+
+    def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        if isinstance(expr.value, ir.Register) and expr.value in definitions:
+            return (definitions[expr.value],)
+        return expr.args
+
+    values = (expr.value for expr in ir.reach(roots, operands))
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, ir.Argument)))
 
 
 def _resolve(block: ir.Block, known: Iterator[bool | None]) -> ir.Block:

@@ -182,14 +182,25 @@ class CheckedValues:
             fits.append(make.less(make.cast(value, unsigned), make.cast(size, unsigned)))
             parts.append(words.shown_word(value))
             limits.append(make.cast(size, dt.uint32))
-        good = self._report.register(dt.bool_)
-        out.append(ir.Declare(good, make.all_of(fits), expr.loc))
-        padding = [make.uint(0)] * (3 - len(parts))
         resource = expr.value.index if isinstance(expr.value, ir.Storage) else None
         site = words.AxesSite(_describe_indexed(expr), resource, len(parts), expr.loc)
-        told = self._report.make_violation(site, expr.loc, (*parts, *padding, *limits, *padding))
-        out.append(make.when(make.negate(make.read(good)), *told, loc=expr.loc))
-        return [make.read(good)]
+        return [self._require(fits, parts, limits, site, out)]
+
+    def _require(
+        self,
+        conditions: list[ir.Expr],
+        parts: list[ir.Expr],
+        limits: list[ir.Expr],
+        site: words.AxesSite | words.TexelSite,
+        out: list[ir.Statement],
+    ) -> ir.Expr:
+        """Report an index of several axes and their sizes unless it is in bounds; returns whether it is."""
+        good = self._report.register(dt.bool_)
+        out.append(ir.Declare(good, make.all_of(conditions), site.loc))
+        padding = [make.uint(0)] * (3 - len(parts))
+        told = self._report.make_violation(site, site.loc, (*parts, *padding, *limits, *padding))
+        out.append(make.when(make.negate(make.read(good)), *told, loc=site.loc))
+        return make.read(good)
 
     def check_texel(
         self,
@@ -207,13 +218,8 @@ class CheckedValues:
         parts = [make.cast(part, dt.uint32) for part in make.components(texel)]
         limits = [make.cast(part, dt.uint32) for part in make.components(make.read(size))]
         inside = [make.less(part, limit) for part, limit in zip(parts, limits, strict=True)]
-        good = self._report.register(dt.bool_)
-        out.append(ir.Declare(good, make.all_of(inside), loc))
-        padding = [make.uint(0)] * (3 - len(parts))
         site = words.TexelSite(f"image {image.label!r}", len(parts), loc)
-        told = self._report.make_violation(site, loc, (*parts, *padding, *limits, *padding))
-        out.append(make.when(make.negate(make.read(good)), *told, loc=loc))
-        return texel, make.read(good)
+        return texel, self._require(inside, parts, limits, site, out)
 
     def _steady_value(self, value: ir.Expr, number: int, out: list[ir.Statement]) -> ir.Expr:
         """Return a value that may be evaluated several times in this statement."""
@@ -354,7 +360,10 @@ class _Lowering:
         elif isinstance(statement, ir.ImageStore):
             self._image_store(statement, out)
         elif isinstance(statement, ir.If):
-            self._if(statement.branches, statement.orelse, statement.loc, out)
+            values = self._values
+            make.rewrite_branches(
+                statement, out, values.rewrite, self.block, values.needs_check, values.inside
+            )
         elif isinstance(statement, ir.While):
             self._while(statement, out)
         elif isinstance(statement, ir.Assert):
@@ -437,25 +446,6 @@ class _Lowering:
             out.append(make.when(good, *inside, loc=loc))
         else:
             out.append(ir.Scope(tuple(inside), None, loc))
-
-    def _if(
-        self,
-        branches: tuple[tuple[ir.Expr, ir.Block], ...],
-        orelse: ir.Block | None,
-        loc: Loc | None,
-        out: list[ir.Statement],
-    ) -> None:
-        done: list[tuple[ir.Expr, ir.Block]] = []
-        for position, (condition, body) in enumerate(branches):
-            if position and self._values.needs_check(condition):
-                # looked at only if the conditions before did not hold
-                nested: list[ir.Statement] = []
-                with self._values.inside():
-                    self._if(branches[position:], orelse, loc, nested)
-                out.append(ir.If(tuple(done), tuple(nested), loc))
-                return
-            done.append((self._values.rewrite(condition, out), self.block(body)))
-        out.append(ir.If(tuple(done), None if orelse is None else self.block(orelse), loc))
 
     def _while(self, statement: ir.While, out: list[ir.Statement]) -> None:
         loc = statement.loc

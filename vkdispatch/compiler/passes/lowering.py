@@ -10,7 +10,7 @@ from vkdispatch.compiler.analyses.contents import PURE, contents, find_operation
 from vkdispatch.compiler.ir.expressions import BITS_OF, literal
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.traversal import postorder, with_args
-from vkdispatch.compiler.passes.builders import assign, binary, compare, negate, read, truth, unfold, when
+from vkdispatch.compiler.passes import builders as make
 
 # ---- Atomics of floats by atomics of their bits, where a device has none ---------------------------------
 #
@@ -147,13 +147,13 @@ class _Replacement:
         value, place = self._value(old.value), self._place(old.place)
         if old.operator is not None:
             before = _from_bits(place, old.place.dtype)
-            value = binary(old.operator, before, value, old.loc)
+            value = make.binary(old.operator, before, value, old.loc)
         return ir.Store(place, _to_bits(value), None, old.loc)
 
     def _declare(self, name: str, value: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         register = ir.Register(self._names.claim_copy(name), value.dtype)
         out.append(ir.Declare(register, value, value.loc))
-        return read(register)
+        return make.read(register)
 
     def _atomic(self, old: ir.Declare, out: list[ir.Statement]) -> None:
         target, *operands = old.value.args
@@ -177,9 +177,9 @@ class _Replacement:
                 result = ir.Expr(ir.Op.CALL, kind, (seen, value), name, loc)
             body: list[ir.Statement] = []
             found = self._declare("found", call("atomicCompSwap", before, _to_bits(result)), body)
-            body.append(when(compare("==", found, before), ir.Break(loc), loc=loc))
+            body.append(make.when(make.compare("==", found, before), ir.Break(loc), loc=loc))
             body.append(ir.Store(before, found, None, loc))
-            out.append(ir.While(truth(True), tuple(body), loc))
+            out.append(ir.While(make.truth(True), tuple(body), loc))
         out.append(ir.Declare(old.register, _from_bits(before, kind), loc))
 
     def _with_fixed_indices(self, place: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
@@ -326,7 +326,8 @@ class _Unfolding:
 
     def _statement(self, statement: ir.Statement, out: list[ir.Statement]) -> None:
         if isinstance(statement, ir.If):
-            self._if(statement, out)
+            is_large = self._sizes.is_large_operand
+            make.rewrite_branches(statement, out, self._value, self.block, is_large, self._inside)
             return
         if isinstance(statement, ir.While):
             out.append(self._while(statement))
@@ -341,27 +342,13 @@ class _Unfolding:
             statement = ir.map_statement(statement, lambda expr: self._value(expr, out))
         out.append(ir.map_statement(statement, block=self.block))
 
-    def _if(self, statement: ir.If, out: list[ir.Statement]) -> None:
-        done: list[tuple[ir.Expr, ir.Block]] = []
-        for position, (condition, body) in enumerate(statement.branches):
-            if position and self._sizes.is_large_operand(condition):
-                # evaluated only if the conditions before did not hold
-                nested: list[ir.Statement] = []
-                with self._inside():
-                    self._if(replace(statement, branches=statement.branches[position:]), nested)
-                out.append(ir.If(tuple(done), tuple(nested), statement.loc))
-                return
-            done.append((self._value(condition, out), self.block(body)))
-        orelse = None if statement.orelse is None else self.block(statement.orelse)
-        out.append(replace(statement, branches=tuple(done), orelse=orelse))
-
     def _while(self, statement: ir.While) -> ir.While:
         if not self._sizes.is_large_operand(statement.condition):
             return replace(statement, body=self.block(statement.body))
         loc = statement.loc
         head: list[ir.Statement] = []
         value = self._value(statement.condition, head)
-        head.append(when(negate(value, value.loc), ir.Break(loc), loc=loc))
+        head.append(make.when(make.negate(value, value.loc), ir.Break(loc), loc=loc))
         return ir.While(literal(True, dt.bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
@@ -392,8 +379,8 @@ class _Unfolding:
         def store(operand: ir.Expr) -> ir.Block:
             inside: list[ir.Statement] = []
             with self._inside():
-                inside.append(assign(register, self._value(operand, inside), expr.loc))
+                inside.append(make.assign(register, self._value(operand, inside), expr.loc))
             return tuple(inside)
 
-        out += unfold(expr, register, self._new(expr.args[0]), store)
-        return read(register)
+        out += make.unfold(expr, register, self._new(expr.args[0]), store)
+        return make.read(register)

@@ -478,15 +478,12 @@ def unused_updates(body: ir.Block, updates: Sequence[tuple[ir.Expr, Loc | None]]
             declared[id(statement.register)] = statement.value
         else:
             roots += ir.evaluated(statement)
-    seen: set[int] = set()
-    while roots:
-        expr = roots.pop()
-        if id(expr) not in seen:
-            seen.add(id(expr))
-            roots += expr.args
-            if id(expr.value) in declared:
-                roots.append(declared[id(expr.value)])
-    return [loc for value, loc in updates if id(value) not in seen]
+
+    def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        return (declared[id(expr.value)],) if id(expr.value) in declared else expr.args
+
+    used = {id(expr) for expr in ir.reach(roots, operands)}
+    return [loc for value, loc in updates if id(value) not in used]
 
 
 def unread_copies(body: ir.Block, noted: Sequence[Copy]) -> list[Copy]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from vkdispatch.base import dtype as dt
@@ -127,12 +128,9 @@ class Positions:
 
     def _reaches(self, root: ir.Expr, registers: set[ir.Register], *, growing: bool) -> bool:
         """Whether a value depends on ids, shapes or these registers, or, if `growing`, may exceed 32 bits."""
-        stack, seen = [root], set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen or not is_narrow(expr.dtype):
+        for expr in ir.reach((root,), partial(self._find_passed_on, growing=growing)):
+            if not is_narrow(expr.dtype):
                 continue
-            seen.add(id(expr))
             if self._is_source(expr) or (expr.op is ir.Op.REGISTER and expr.value in registers):
                 return True
             if growing and (
@@ -141,12 +139,13 @@ class Positions:
                 or (expr.op is ir.Op.CONSTRUCT and any(dt.is_float_dtype(arg.dtype) for arg in expr.args))
             ):
                 return True
-            stack.extend(self._find_passed_on(expr, growing=growing))
         return False
 
     @staticmethod
     def _find_passed_on(expr: ir.Expr, *, growing: bool) -> Sequence[ir.Expr]:
         """Return the operands whose value reaches the value of an expression."""
+        if not is_narrow(expr.dtype):
+            return ()
         if expr.op in (ir.Op.COMPONENT, ir.Op.SWIZZLE, ir.Op.UNARY, ir.Op.CONSTRUCT):
             return expr.args
         if expr.op is ir.Op.INDEX:
