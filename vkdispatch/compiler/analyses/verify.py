@@ -132,16 +132,8 @@ def _literal(expr: ir.Expr) -> bool:
     return low <= value < low + (1 << bits)
 
 
-def _argument(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Argument) and expr.value.dtype is expr.dtype
-
-
-def _builtin(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Builtin) and expr.dtype in (dt.uint32, dt.uvec3, dt.uvec4)
-
-
-def _register(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Register) and expr.value.dtype is expr.dtype
+def _holds(expr: ir.Expr, kind: type[ir.Argument] | type[ir.Register]) -> bool:
+    return isinstance(expr.value, kind) and expr.value.dtype is expr.dtype
 
 
 def _element(expr: ir.Expr) -> bool:
@@ -230,10 +222,6 @@ def _logical(expr: ir.Expr) -> bool:
     return all(arg.dtype is dt.bool_ for arg in (*expr.args, expr))
 
 
-def _call(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, str) and expr.value.isidentifier()
-
-
 def _select(expr: ir.Expr) -> bool:
     condition, chosen, other = expr.args
     return condition.dtype is dt.bool_ and chosen.dtype is other.dtype is expr.dtype
@@ -302,15 +290,13 @@ def _image_size(expr: ir.Expr) -> bool:
     )
 
 
-def _raw(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.RawText)
-
-
 _RULES: dict[ir.Op, Callable[[ir.Expr], bool]] = {
     ir.Op.LITERAL: _literal,
-    ir.Op.ARGUMENT: _argument,
-    ir.Op.BUILTIN: _builtin,
-    ir.Op.REGISTER: _register,
+    ir.Op.ARGUMENT: lambda expr: _holds(expr, ir.Argument),
+    ir.Op.BUILTIN: lambda expr: (
+        isinstance(expr.value, ir.Builtin) and expr.dtype in (dt.uint32, dt.uvec3, dt.uvec4)
+    ),
+    ir.Op.REGISTER: lambda expr: _holds(expr, ir.Register),
     ir.Op.ELEMENT: _element,
     ir.Op.INDEX: _index,
     ir.Op.COMPONENT: _component,
@@ -321,12 +307,13 @@ _RULES: dict[ir.Op, Callable[[ir.Expr], bool]] = {
     ir.Op.LOGICAL: _logical,
     ir.Op.SELECT: _select,
     ir.Op.LENGTH: _length,
-    ir.Op.CALL: _call,
-    ir.Op.SUBGROUP: _call,
+    **dict.fromkeys(
+        (ir.Op.CALL, ir.Op.SUBGROUP), lambda expr: isinstance(expr.value, str) and expr.value.isidentifier()
+    ),
     ir.Op.ATOMIC: _atomic,
     ir.Op.CONSTRUCT: _construct,
     ir.Op.SAMPLE: _sample,
     ir.Op.IMAGE_LOAD: _image_load,
     ir.Op.IMAGE_SIZE: _image_size,
-    ir.Op.RAW: _raw,
+    ir.Op.RAW: lambda expr: isinstance(expr.value, ir.RawText),
 }

@@ -204,14 +204,6 @@ def _make_norm_unpacker(target: str, count: int, scale: float) -> Rule:
     return unpack
 
 
-def _pack_half(value: Array) -> Array:
-    return np.ascontiguousarray(value.astype(np.float16)).view(np.uint32)[:, 0]
-
-
-def _unpack_half(value: Array) -> Array:
-    return np.ascontiguousarray(value).view(np.float16).reshape(-1, 2).astype(np.float32)
-
-
 BIT_RULES: dict[str, Rule] = {
     "bitCount": bit_count,
     "findLSB": find_lsb,
@@ -229,8 +221,8 @@ BIT_RULES: dict[str, Rule] = {
     **dict.fromkeys(("float16BitsToUint16", "halfBitsToUint16"), _make_cast("u2")),
     **dict.fromkeys(("int16BitsToFloat16", "uint16BitsToFloat16"), _make_cast("f2")),
     **dict.fromkeys(("int16BitsToHalf", "uint16BitsToHalf"), _make_cast("f2")),
-    "packHalf2x16": _pack_half,
-    "unpackHalf2x16": _unpack_half,
+    "packHalf2x16": lambda value: _make_joiner("u4")(value.astype(np.float16)),
+    "unpackHalf2x16": lambda value: _make_splitter("f2", 2)(value).astype(np.float32),
     "packUnorm2x16": _make_norm_packer("u2", 0, 65535),
     "packSnorm2x16": _make_norm_packer("i2", -1, 32767),
     "packUnorm4x8": _make_norm_packer("u1", 0, 255),
@@ -396,19 +388,6 @@ def _add_axes(value: Array, beside: Array) -> Array:
     return value.reshape(value.shape + (1,) * (beside.ndim - value.ndim))
 
 
-def _normalize(value: Array) -> Array:
-    return value / _add_axes(_length(value), value)
-
-
-def _faceforward(value: Array, incident: Array, reference: Array) -> Array:
-    return np.where(_add_axes(_dot(reference, incident), value) < 0, value, -value)
-
-
-def _reflect(incident: Array, normal: Array) -> Array:
-    result: Array = incident - 2 * _add_axes(_dot(normal, incident), normal) * normal
-    return result
-
-
 def _refract(incident: Array, normal: Array, ratio: Array) -> Array:
     along = _dot(normal, incident)
     under = 1 - ratio * ratio * (1 - along * along)
@@ -423,11 +402,6 @@ def _inverse(matrix: Array) -> Array:
         safe = np.where(singular[:, None, None], np.eye(matrix.shape[1]), matrix)
         inverse = np.linalg.inv(safe.astype(np.float64))
         return np.where(singular[:, None, None], np.nan, inverse).astype(matrix.dtype)
-
-
-def _determinant(matrix: Array) -> Array:
-    result: Array = np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype)
-    return result
 
 
 def _ldexp(value: Array, exponent: Array) -> Array:
@@ -474,13 +448,15 @@ _RULES: dict[str, Rule] = {
     "distance": lambda a, b: _length(a - b),
     "dot": _dot,
     "cross": _cross,
-    "normalize": _normalize,
-    "faceforward": _faceforward,
-    "reflect": _reflect,
+    "normalize": lambda value: value / _add_axes(_length(value), value),
+    "faceforward": lambda value, incident, reference: np.where(
+        _add_axes(_dot(reference, incident), value) < 0, value, -value
+    ),
+    "reflect": lambda value, normal: value - 2 * _add_axes(_dot(normal, value), normal) * normal,
     "refract": _refract,
     "matrixCompMult": np.multiply,
     "outerProduct": lambda column, row: row[:, :, None] * column[:, None, :],
     "transpose": lambda matrix: matrix.swapaxes(1, 2),
-    "determinant": _determinant,
+    "determinant": lambda matrix: np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype),
     "inverse": _inverse,
 }

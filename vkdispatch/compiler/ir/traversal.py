@@ -26,19 +26,13 @@ def _blocks_of_switch(statement: statements.Switch) -> tuple[statements.Block, .
     return bodies if statement.default is None else (*bodies, statement.default)
 
 
-def _body(
-    statement: statements.While | statements.For | statements.Scope | statements.Assert,
-) -> tuple[statements.Block, ...]:
-    return (statement.body,)
-
-
 _BLOCKS: dict[type, Callable[[Any], tuple[statements.Block, ...]]] = {
     statements.If: _blocks_of_if,
     statements.Switch: _blocks_of_switch,
-    statements.While: _body,
-    statements.For: _body,
-    statements.Scope: _body,
-    statements.Assert: _body,
+    **dict.fromkeys(
+        (statements.While, statements.For, statements.Scope, statements.Assert),
+        lambda statement: (statement.body,),
+    ),
 }
 
 
@@ -52,21 +46,10 @@ _EXPRESSIONS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     statements.Declare: lambda statement: (statement.value,),
     statements.Store: attrgetter("place", "value"),
     statements.ImageStore: attrgetter("coordinate", "value"),
-    statements.MatrixLoad: lambda statement: (
-        statement.matrix,
-        statement.source,
-        statement.stride,
-        *statement.window,
-    ),
-    statements.MatrixStore: lambda statement: (
-        statement.place,
-        statement.value,
-        statement.stride,
-        *statement.window,
-    ),
+    statements.MatrixLoad: lambda s: (s.matrix, s.source, s.stride, *s.window),
+    statements.MatrixStore: lambda s: (s.place, s.value, s.stride, *s.window),
     statements.If: lambda statement: tuple([condition for condition, _ in statement.branches]),
-    statements.While: lambda statement: (statement.condition,),
-    statements.Assert: lambda statement: (statement.condition,),
+    **dict.fromkeys((statements.While, statements.Assert), lambda statement: (statement.condition,)),
     statements.For: attrgetter("start", "stop", "step"),
     statements.Switch: lambda statement: (statement.value,),
     statements.Print: attrgetter("args"),
