@@ -26,7 +26,7 @@ class Origins:
     def __init__(self, kernel: ir.Kernel, is_source: Callable[[ir.Expr], bool]) -> None:
         self.values: dict[ir.Register, list[ir.Expr]] = {}
         for statement in contents(kernel).statements:
-            for register, value in _assignments(statement):
+            for register, value in ir.assignments_of(statement):
                 self.values.setdefault(register, []).append(value)
         self._is_source = is_source
         self._reached = self._find_registers()
@@ -63,18 +63,6 @@ class Origins:
 def _nodes(root: ir.Expr) -> Iterator[ir.Expr]:
     """Yield what a value is computed from, without the indices of elements."""
     return ir.reach((root,), lambda node: () if node.op is ir.Op.ELEMENT else node.args)
-
-
-def _assignments(statement: ir.Statement) -> Iterator[tuple[ir.Register, ir.Expr]]:
-    if isinstance(statement, ir.Declare):
-        yield statement.register, statement.value
-    elif isinstance(statement, ir.For):
-        yield statement.counter, statement.start
-        yield statement.counter, statement.step
-    elif isinstance(statement, ir.Store):
-        root = ir.root_of(statement.place)
-        if isinstance(root.value, ir.Register):
-            yield root.value, statement.value
 
 
 # ---- Indices of shared memory ----------------------------------------------------------------------------
@@ -365,9 +353,7 @@ class _Order:
 
 def _has_guard(store: _Access, load: _Access) -> bool:
     """Whether a condition on ids, under which both are, may keep others from reading what is stored."""
-    if not load.branches or not _begins(store.branches, load.branches):
-        return False
-    return _stays(store, load)
+    return bool(load.branches) and _begins(store.branches, load.branches) and _stays(store, load)
 
 
 def _is_own_store(store: _Access, access: _Access) -> bool:
@@ -395,7 +381,8 @@ def _means_another(store: _Access, access: _Access) -> bool:
     if found == "all":
         # a condition may pick the one invocation that stores this element
         alone = access.branches and all(index.is_number for index in access.index)
-        return not alone and not (together and _picks_one(store.branches))
+        one = any(branch.op is ir.Op.COMPARE and branch.value == "==" for branch in store.branches)
+        return not alone and not (together and one)
     return found == "shifted" and not together
 
 
@@ -426,10 +413,6 @@ def _stays(a: _Access, b: _Access) -> bool:
 def _begins(a: tuple[ir.Expr, ...], b: tuple[ir.Expr, ...]) -> bool:
     """Whether the branches `a` lie within `b`, as far as conditions are written alike."""
     return len(a) >= len(b) and all(is_alike(x, y) for x, y in zip(a, b, strict=False))
-
-
-def _picks_one(branches: tuple[ir.Expr, ...]) -> bool:
-    return any(each.op is ir.Op.COMPARE and each.value == "==" for each in branches)
 
 
 def _join(*states: list[_Access]) -> list[_Access]:

@@ -6,6 +6,7 @@ barrier, control flow around one, or a jump past one.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
@@ -176,7 +177,7 @@ class JointFlow:
             return False
         return all(
             id(jump.statement) in self.joint
-            or (not joint and all(map(self.is_uniform, _all_decisions(jump.path))))
+            or (not joint and all(map(self.is_uniform, chain(*map(decisions, jump.path)))))
             for jump in self._jumps.get(id(statement), ())
         )
 
@@ -271,11 +272,6 @@ class JointFlow:
             return (value for assignment in assignments for value in assignment.values)
         passes = expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS)
         return expr.args if passes else ()
-
-
-def _all_decisions(path: Path) -> Iterator[ir.Expr]:
-    for statement in path:
-        yield from decisions(statement)
 
 
 def registers_of(roots: Iterable[ir.Expr]) -> Iterator[ir.Register]:

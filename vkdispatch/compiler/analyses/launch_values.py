@@ -141,16 +141,10 @@ def definitions_of(statements: Iterable[ir.Statement]) -> dict[ir.Register, ir.E
     definitions: dict[ir.Register, ir.Expr] = {}
     changing: set[ir.Register] = set()
     for statement in statements:
-        if isinstance(statement, ir.Declare):
-            if statement.register in definitions:
-                changing.add(statement.register)
-            definitions[statement.register] = statement.value
-        elif isinstance(statement, ir.For):
-            changing.add(statement.counter)
-        elif isinstance(statement, ir.Store):
-            root = ir.root_of(statement.place)
-            if isinstance(root.value, ir.Register):
-                changing.add(root.value)
+        for register, value in ir.assignments_of(statement):
+            if not isinstance(statement, ir.Declare) or register in definitions:
+                changing.add(register)
+            definitions.setdefault(register, value)
     return {register: value for register, value in definitions.items() if register not in changing}
 
 

@@ -4,20 +4,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import array_type, is_structure
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.contents import (
-    GROUP_COUNT,
-    Access,
-    ArgumentLayout,
-    Usage,
-    argument_layout,
-    contents,
-    find_operations,
-    is_lacking,
-    packed_buffers,
-    resource_access,
-    resource_bindings,
-    usage,
-)
+from vkdispatch.compiler.analyses import contents as facts
 from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
 from vkdispatch.compiler.analyses.naming import NamingPlan, local_names, plan_names
 from vkdispatch.compiler.glsl import emulation, expressions, spelling
@@ -113,10 +100,6 @@ class BodyWriter:
             self._for(statement)
         elif isinstance(statement, ir.Switch):
             self._switch(statement)
-        elif isinstance(statement, ir.Break):
-            self.line("break;", loc)
-        elif isinstance(statement, ir.Continue):
-            self.line("continue;", loc)
         elif isinstance(statement, ir.Scope):
             self._comment(statement.comment, loc)
             self.line("{", loc)
@@ -129,8 +112,8 @@ class BodyWriter:
             self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, ir.Assert):
             self._comment(f"assert {statement.message!r}", loc)
-        elif isinstance(statement, ir.Return):
-            self.line("return;", loc)
+        elif isinstance(statement, (ir.Break, ir.Continue, ir.Return)):
+            self.line(f"{type(statement).__name__.lower()};", loc)
         elif isinstance(statement, ir.Comment):
             if statement.preceding_new_line and self.lines and not self.lines[-1].endswith("{"):
                 self.line("")
@@ -367,11 +350,11 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
         kernel, bounded = put_in_blocks(kernel) if in_blocks else coarsen(kernel, variant.coarse), False
     if variant.wide:
         kernel, bounded = widen(kernel, bounded=bounded), False
-    layout = argument_layout(kernel, variant)
+    layout = facts.argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     packing = _packing(kernel, block, variant, layout)
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
-    used = usage(kernel)
+    used = facts.usage(kernel)
     if variant.lacks:
         used = emulation.usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
@@ -398,7 +381,7 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     )
 
 
-def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
+def _leave_out_emulated(used: facts.Usage, variant: Variant) -> facts.Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
     # an array stays one, of words
     arrays = {array_type(dt.uint32, 1)} if any(map(dt.is_array, used.dtypes)) else set()
@@ -406,14 +389,14 @@ def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
         used,
         dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)} | arrays,
         subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
-        stored={kind for kind in used.stored if not is_lacking(kind, variant)},
+        stored={kind for kind in used.stored if not facts.is_lacking(kind, variant)},
     )
 
 
-def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: facts.ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
-    packed = packed_buffers(kernel, variant)
+    packed = facts.packed_buffers(kernel, variant)
     for resource in kernel.resources:
         if not isinstance(resource, ir.Storage) or resource.index not in packed:
             continue
@@ -426,7 +409,7 @@ def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLa
 
 
 def _interface(
-    kernel: ir.Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]
+    kernel: ir.Kernel, layout: facts.ArgumentLayout, packing: Packing, sizes: dict[int, int]
 ) -> list[str]:
     lines: list[str] = []
     if layout.members:
@@ -441,8 +424,8 @@ def _interface(
             start = min(member.offset for member in layout.members if member.name in layout.halves)
             lines.append(f"{spelling.INDENT}uint {spelling.HALVES}[{(layout.size - start) // 4}];")
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
-    access = resource_access(kernel)
-    bindings = resource_bindings(kernel, layout)
+    access = facts.resource_access(kernel)
+    bindings = facts.resource_bindings(kernel, layout)
     for resource in kernel.resources:
         label = (
             f"  // {resource.label}"
@@ -490,7 +473,7 @@ def _interface(
 
 
 def _reference_declaration(
-    buffer: ir.Storage, block: str, label: str, layout: ArgumentLayout
+    buffer: ir.Storage, block: str, label: str, layout: facts.ArgumentLayout
 ) -> tuple[str, str]:
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
@@ -503,12 +486,12 @@ def _reference_declaration(
     )
 
 
-def _qualifier(index: int, access: Access) -> str:
+def _qualifier(index: int, access: facts.Access) -> str:
     reads, writes = index in access.reads, index in access.writes
     return "readonly " if not writes else "writeonly " if not reads else ""
 
 
-def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: Access) -> str:
+def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: facts.Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
     A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
@@ -530,11 +513,11 @@ def _orders_buffers(kernel: ir.Kernel) -> bool:
     return any(
         (isinstance(each, ir.Effect) and each.function in barriers)
         or (isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC and each.value.value in ordering)
-        for each in contents(kernel).statements
+        for each in facts.contents(kernel).statements
     )
 
 
-def _image_declaration(image: ir.ImageBinding, binding: int, access: Access) -> str:
+def _image_declaration(image: ir.ImageBinding, binding: int, access: facts.Access) -> str:
     scalar = dt.component_type(image.dtype)
     shape = f"{image.dimensions}D{'Array' if image.arrayed else ''} {image.name};"
     if not image.storage:
@@ -550,7 +533,7 @@ def _write_body(
     kernel: ir.Kernel,
     block: str,
     variant: Variant,
-    layout: ArgumentLayout | None = None,
+    layout: facts.ArgumentLayout | None = None,
     packing: Packing | None = None,
     *,
     bounded: bool = False,
@@ -560,7 +543,7 @@ def _write_body(
     if variant.folded:
         builtins[ir.Builtin.GLOBAL_INVOCATION_ID] = spelling.FOLDED_GLOBAL_ID
         builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
-        builtins[ir.Builtin.NUM_WORKGROUPS] = GROUP_COUNT
+        builtins[ir.Builtin.NUM_WORKGROUPS] = facts.GROUP_COUNT
     names = Names(builtins, block, plan)
     if layout is not None:
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
@@ -569,7 +552,7 @@ def _write_body(
     names.rounds_integers = any(
         dt.component_type(expr.dtype) is dt.float64
         and any(dt.component_type(arg.dtype) in (dt.int64, dt.uint64) for arg in expr.args)
-        for expr in find_operations(kernel, ir.Op.CONSTRUCT)
+        for expr in facts.find_operations(kernel, ir.Op.CONSTRUCT)
     )
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
     if packing is not None:
@@ -591,15 +574,16 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 
     Surplus workgroups end.
     """
+    count = facts.GROUP_COUNT
     lines = (
-        f"uvec3 {GROUP_COUNT} = {block}.{GROUP_COUNT};",
+        f"uvec3 {count} = {block}.{count};",
         "uint workgroup_index = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;",
         "workgroup_index = workgroup_index * gl_NumWorkGroups.x + gl_WorkGroupID.x;",
-        f"if (workgroup_index >= {GROUP_COUNT}.x * {GROUP_COUNT}.y * {GROUP_COUNT}.z) return;",
-        f"uint workgroup_row = workgroup_index / {GROUP_COUNT}.x;",
+        f"if (workgroup_index >= {count}.x * {count}.y * {count}.z) return;",
+        f"uint workgroup_row = workgroup_index / {count}.x;",
         f"uvec3 {spelling.FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
-        f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
-        f"{spelling.FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
+        f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {count}.xy;",
+        f"{spelling.FOLDED_WORKGROUP_ID}.z /= {count}.y;",
         (
             f"uvec3 {spelling.FOLDED_GLOBAL_ID} = {spelling.FOLDED_WORKGROUP_ID} * gl_WorkGroupSize"
             " + gl_LocalInvocationID;"

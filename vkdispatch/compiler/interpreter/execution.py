@@ -14,17 +14,9 @@ from vkdispatch.base import errors
 from vkdispatch.base.dtype import is_cooperative
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
+from vkdispatch.compiler.interpreter import memory as mem
 from vkdispatch.compiler.interpreter import operations
 from vkdispatch.compiler.interpreter.evaluation import Evaluator, add_axis, check_texels
-from vkdispatch.compiler.interpreter.memory import (
-    Array,
-    Cells,
-    Extent,
-    RaceDetector,
-    broadcast_rows,
-    host_dtype,
-    value_shape,
-)
 from vkdispatch.compiler.interpreter.program import NOBODY, Checks, Lanes, Memory, Program, find_lazy_choices
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.compiler.passes.diagnostics import host_value, message_text
@@ -32,9 +24,9 @@ from vkdispatch.compiler.passes.diagnostics import host_value, message_text
 # ---- Printed texts of kernels, one for each invocation ---------------------------------------------------
 
 
-def format_values(statement: ir.Print, values: list[Array], rows: int) -> list[str]:
+def format_values(statement: ir.Print, values: list[mem.Array], rows: int) -> list[str]:
     """Format the values that each invocation prints."""
-    columns = [np.asarray(broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
+    columns = [np.asarray(mem.broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
     texts: list[str] = []
     for row in range(rows):
         shown = [
@@ -108,7 +100,7 @@ class _Runner:
             for cells in batch.shared.values():
                 batch.program.races.forget(cells)
 
-    def evaluate(self, expr: ir.Expr, lanes: Lanes) -> Array:
+    def evaluate(self, expr: ir.Expr, lanes: Lanes) -> mem.Array:
         return self.batch.evaluate(expr, lanes)
 
     def run_block(self, block: ir.Block, lanes: Lanes) -> Lanes:
@@ -135,11 +127,13 @@ class _Runner:
         register.data[_select_lanes(lanes)] = value
         return lanes
 
-    def new_register(self, register: ir.Register) -> Cells:
+    def new_register(self, register: ir.Register) -> mem.Cells:
         registers = self.batch.registers
         if id(register) not in registers:
-            data = np.zeros((self.batch.width, *value_shape(register.dtype)), host_dtype(register.dtype))
-            registers[id(register)] = Cells(f"register {register.name!r}", data, None, self.batch.width)
+            data = np.zeros(
+                (self.batch.width, *mem.value_shape(register.dtype)), mem.host_dtype(register.dtype)
+            )
+            registers[id(register)] = mem.Cells(f"register {register.name!r}", data, None, self.batch.width)
         return registers[id(register)]
 
     def store(self, statement: ir.Store, lanes: Lanes) -> Lanes:
@@ -170,13 +164,13 @@ class _Runner:
 
     def image_store(self, statement: ir.ImageStore, lanes: Lanes) -> Lanes:
         loc, batch = statement.loc, self.batch
-        coordinate = add_axis(broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
+        coordinate = add_axis(mem.broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
         value = self.evaluate(statement.value, lanes)
         texels = batch.program.memory.images[statement.image.index]
         assert texels.cells is not None
         rows = check_texels(batch, texels, coordinate, None, lanes, loc)
         if rows is not None:
-            coordinate, value = coordinate[rows], broadcast_rows(value, len(lanes))[rows]
+            coordinate, value = coordinate[rows], mem.broadcast_rows(value, len(lanes))[rows]
             lanes_there = Lanes(lanes.index[rows], False)
         else:
             lanes_there = lanes
@@ -257,7 +251,7 @@ class _Runner:
             if not len(rest):
                 break
             rest.known.clear()
-            truth = broadcast_rows(self.evaluate(condition, rest), len(rest))
+            truth = mem.broadcast_rows(self.evaluate(condition, rest), len(rest))
             chosen, rest = rest.split(truth)
             ends.append(self.run_block(body, chosen))
         if statement.orelse is not None:
@@ -265,7 +259,7 @@ class _Runner:
         return _merge_lanes([*ends, rest], lanes)
 
     def run_switch(self, statement: ir.Switch, lanes: Lanes) -> Lanes:
-        value = broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
+        value = mem.broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
         ends: list[Lanes] = []
         rest = lanes
         for numbers, body in statement.cases:
@@ -282,7 +276,7 @@ class _Runner:
 
         def decide(running: Lanes, rounds: int) -> tuple[Lanes, Lanes]:
             running.known.clear()
-            truth = broadcast_rows(self.evaluate(statement.condition, running), len(running))
+            truth = mem.broadcast_rows(self.evaluate(statement.condition, running), len(running))
             running, done = running.split(truth)
             if rounds == most and len(running):
                 text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
@@ -309,7 +303,7 @@ class _Runner:
 
     def for_loop(self, statement: ir.For, lanes: Lanes) -> Lanes:
         start, stop, step = (
-            broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
+            mem.broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
             for bound in (statement.start, statement.stop, statement.step)
         )
         safe = np.where(step == 0, 1, step)
@@ -395,8 +389,8 @@ def run_kernel(
     kernel: ir.Kernel,
     memory: Memory,
     *,
-    groups: Extent,
-    local_size: Extent,
+    groups: mem.Extent,
+    local_size: mem.Extent,
     subgroup_size: int = 32,
     checks: Checks | None = None,
     races: bool = False,
@@ -444,7 +438,7 @@ def run_kernel(
         local_size,
         subgroup_size,
         checks or Checks(),
-        RaceDetector(who, groups, local_size) if races else None,
+        mem.RaceDetector(who, groups, local_size) if races else None,
         find_lazy_choices(kernel),
         sizes_of_shared(kernel, find_shared_sizes(who, kernel, _integers(memory)) if sized else ()),
     )

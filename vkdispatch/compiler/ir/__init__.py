@@ -51,6 +51,7 @@ from vkdispatch.compiler.ir.statements import (
     While as While,
 )
 from vkdispatch.compiler.ir.traversal import (
+    assignments_of as assignments_of,
     blocks_of as blocks_of,
     evaluated as evaluated,
     expressions_in as expressions_in,

@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.base.record import replace
 from vkdispatch.compiler.ir import statements
-from vkdispatch.compiler.ir.nodes import Expr, Op
+from vkdispatch.compiler.ir.nodes import Expr, Op, Register, root_of
 
 MapExpr = Callable[[Expr], Expr]
 MapBlock = Callable[[statements.Block], statements.Block]
@@ -82,6 +82,19 @@ def evaluated(statement: statements.Statement) -> tuple[Expr, ...]:
     if isinstance(statement, statements.MatrixStore):
         return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
     return expressions_of(statement)
+
+
+def assignments_of(statement: statements.Statement) -> Iterator[tuple[Register, Expr]]:
+    """Yield the registers that a statement itself gives a value, with what the value is made of."""
+    if isinstance(statement, statements.Declare):
+        yield statement.register, statement.value
+    elif isinstance(statement, statements.For):
+        yield statement.counter, statement.start
+        yield statement.counter, statement.step
+    elif isinstance(statement, statements.Store):
+        root = root_of(statement.place)
+        if isinstance(root.value, Register):
+            yield root.value, statement.value
 
 
 # ---- walking -------------------------------------------------------------------------------------

@@ -78,15 +78,7 @@ def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
 
 def _find_assigned(outer: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement, or one nested in it, declares or stores to."""
-    found: set[ir.Register] = set()
-    for statement in ir.walk((outer,)):
-        if isinstance(statement, ir.Declare):
-            found.add(statement.register)
-        elif isinstance(statement, ir.Store):
-            root = ir.root_of(statement.place)
-            if isinstance(root.value, ir.Register):
-                found.add(root.value)
-    return found
+    return {register for statement in ir.walk((outer,)) for register, _ in ir.assignments_of(statement)}
 
 
 class _Guards:

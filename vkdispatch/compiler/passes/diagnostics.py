@@ -26,7 +26,20 @@ _CONVERSION = (
 )
 
 
-class _Single(float):
+class _Shown:
+    """A number that shows a text of its own, unless a format asks for another."""
+
+    __slots__ = ()
+    _text: str
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __format__(self, spec: str) -> str:
+        return self._text if not spec else super().__format__(spec)
+
+
+class _Single(_Shown, float):
     """A float16 or float32, shown with the fewest digits that identify it."""
 
     __slots__ = ("_text",)
@@ -39,17 +52,9 @@ class _Single(float):
 
     _text: str
 
-    def __repr__(self) -> str:
-        return self._text
 
-    def __format__(self, spec: str) -> str:
-        return self._text if not spec else super().__format__(spec)
-
-
-class _Complex(complex):
+class _Complex(_Shown, complex):
     """A complex number, shown with the digits of its parts' type."""
-
-    _text: str
 
     @classmethod
     def of(cls, real: float, imag: float) -> "_Complex":
@@ -60,12 +65,6 @@ class _Complex(complex):
         # as Python does: 2j, but (-0+2j)
         made._text = f"{shown[1]}j" if shown[0] == "0" else f"({shown[0]}{sign}{shown[1]}j)"
         return made
-
-    def __repr__(self) -> str:
-        return self._text
-
-    def __format__(self, spec: str) -> str:
-        return self._text if not spec else super().__format__(spec)
 
 
 class _Parts(tuple[Any, ...]):

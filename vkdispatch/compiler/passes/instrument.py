@@ -404,6 +404,12 @@ class _Lowering:
         )
         out.append(make.when(make.all_of(conditions), *inside, loc=statement.loc))
 
+    def _hold(self, value: ir.Expr, out: list[ir.Statement], loc: Loc | None) -> ir.Expr:
+        """Compute a value once."""
+        register = self.report.register(value.dtype)
+        out.append(ir.Declare(register, value, loc))
+        return make.read(register)
+
     def _store(self, statement: ir.Store, out: list[ir.Statement]) -> None:
         conditions: list[ir.Expr] = []
         place = self._values.rewrite_place(statement.place, out, conditions)
@@ -413,9 +419,7 @@ class _Lowering:
         if self._watches(place.dtype) and (statement.operator or not words.is_known_number(value)):
             if statement.operator is not None:
                 value = make.binary(statement.operator, place, value, loc)
-            register = self.report.register(place.dtype)
-            inside.append(ir.Declare(register, value, loc))
-            value = make.read(register)
+            value = self._hold(value, inside, loc)
             what, index = describe_place(place)
             inside.append(self._nan_check(value, what, index, loc))
             inside.append(ir.Store(place, value, None, loc))
@@ -437,9 +441,7 @@ class _Lowering:
         value = self._values.rewrite(statement.value, out)
         inside: list[ir.Statement] = []
         if self._watches(value.dtype) and not words.is_known_number(value):
-            register = self.report.register(value.dtype)
-            inside.append(ir.Declare(register, value, loc))
-            value = make.read(register)
+            value = self._hold(value, inside, loc)
             inside.append(self._nan_check(value, f"image {image.label!r}", None, loc))
         inside.append(replace(statement, coordinate=coordinate, value=value))
         if good is not None:
@@ -473,9 +475,7 @@ class _Lowering:
     def _most_rounds(self, out: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         if self._checks.rounds is not None:
             return make.uint(self._checks.rounds)
-        register = self.report.register(dt.uint32)
-        out.append(ir.Declare(register, self.report.word(words.ROUNDS), loc))
-        return make.read(register)
+        return self._hold(self.report.word(words.ROUNDS), out, loc)
 
     def _assert(self, statement: ir.Assert, out: list[ir.Statement]) -> None:
         if not self._checks.asserts:
@@ -500,9 +500,7 @@ class _Lowering:
             for arg in statement.args:
                 value = self._values.rewrite(arg, inside)
                 if value.op not in (ir.Op.LITERAL, ir.Op.REGISTER):
-                    register = self.report.register(value.dtype)
-                    inside.append(ir.Declare(register, value, loc))
-                    value = make.read(register)
+                    value = self._hold(value, inside, loc)
                 told += [word for part in make.components(value) for word in words.words_of(part)]
             kinds = tuple(arg.dtype for arg in statement.args)
             site = words.PrintSite(statement.format, statement.style, kinds, loc)

@@ -20,6 +20,7 @@ where there are many, jumps set a flag too, and what follows each runs if the fl
 
 from collections.abc import Iterable
 from functools import partial
+from operator import itemgetter
 
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
@@ -81,11 +82,11 @@ class _Depths:
         deepest = 0, statement.loc
         for position, expr in enumerate(ir.expressions_of(statement)):
             depth = self.expression(expr) + (position if isinstance(statement, ir.If) else 0)
-            deepest = max(deepest, (depth, statement.loc), key=_first)
+            deepest = max(deepest, (depth, statement.loc), key=itemgetter(0))
         for position, inner in enumerate(ir.blocks_of(statement)):
             depth, loc = self.find(inner, _jumps_in(statement) or jumps)
             depth += first + (min(position, last) if chain else 0)
-            deepest = max(deepest, (depth, loc or statement.loc), key=_first)
+            deepest = max(deepest, (depth, loc or statement.loc), key=itemgetter(0))
         return deepest
 
     def expression(self, root: ir.Expr) -> int:
@@ -116,10 +117,6 @@ def _count_jumps(statement: ir.Statement, jumps: _Jump) -> int:
     if isinstance(statement, (ir.While, ir.For)):
         jumps = (ir.Return,)
     return sum(_count_jumps(inner, jumps) for block in ir.blocks_of(statement) for inner in block)
-
-
-def _first(pair: tuple[int, Loc | None]) -> int:
-    return pair[0]
 
 
 def check_nesting(body: ir.Block) -> None:
