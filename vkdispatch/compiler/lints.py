@@ -232,7 +232,7 @@ def check_barriers(kernel: ir.Kernel, local_size: object) -> None:
     if not kernel.shared or _is_one(local_size):
         return
     found = contents(kernel)
-    if any(isinstance(each, ir.RawStatement) for each in found.statements):
+    if any(isinstance(statement, ir.RawStatement) for statement in found.statements):
         return
     if find_operations(kernel, ir.Op.RAW):
         return
@@ -301,12 +301,10 @@ class _Order:
             for body in inner:
                 before = self.follow(body, branches, before)
             return before
-        conditions = (
-            [each for each, _ in statement.branches] if isinstance(statement, ir.If) else [statement.value]
-        )
-        own = tuple(each for each in conditions if self._indices.has_id(each))
+        conditions = ir.expressions_of(statement)
+        on_ids = tuple(condition for condition in conditions if self._indices.has_id(condition))
         ends = [
-            self.follow(body, (*branches, *_find_conditions(own, conditions, number)), before)
+            self.follow(body, (*branches, *_find_conditions(on_ids, conditions, number)), before)
             for number, body in enumerate(inner)
         ]
         rest = statement.orelse if isinstance(statement, ir.If) else statement.default
@@ -335,19 +333,19 @@ class _Order:
 
     def _check(self, access: _Access, before: Sequence[_Access], loc: Loc | None) -> None:
         self._left -= len(before) + 1
-        earlier = [each for each in before if each.place.value is access.place.value]
+        earlier = [other for other in before if other.place.value is access.place.value]
         if access.kind == "store":
-            loads = [each for each in earlier if each.kind == "load" and not _has_guard(access, each)]
-            if any(_means_another(access, each) for each in loads):
+            loads = [load for load in earlier if load.kind == "load" and not _has_guard(access, load)]
+            if any(_means_another(access, load) for load in loads):
                 self.early.append(loc)
             return
-        stored = [each for each in earlier if each.kind == "store"]
+        stored = [other for other in earlier if other.kind == "store"]
         after_atomic = access.kind == "load" and any(
-            each.kind == "atomic" and not _is_together(each, access) for each in earlier
+            other.kind == "atomic" and not _is_together(other, access) for other in earlier
         )
-        if any(_is_own_store(each, access) for each in stored) and not after_atomic:
+        if any(_is_own_store(store, access) for store in stored) and not after_atomic:
             return
-        if after_atomic or any(_is_read(each, access) for each in stored):
+        if after_atomic or any(_is_read(store, access) for store in stored):
             self.late.append(access.place.loc or loc)
 
 
@@ -392,12 +390,12 @@ def _is_shared(expr: ir.Expr) -> bool:
 
 
 def _find_conditions(
-    own: tuple[ir.Expr, ...], conditions: Sequence[ir.Expr], number: int
+    on_ids: tuple[ir.Expr, ...], conditions: Sequence[ir.Expr], number: int
 ) -> tuple[ir.Expr, ...]:
     """Conditions on ids that lead to the branch of a number: the last branch has all of them."""
-    if not own:
+    if not on_ids:
         return ()
-    return (conditions[number],) if number < len(conditions) else (*own, own[-1])
+    return (conditions[number],) if number < len(conditions) else (*on_ids, on_ids[-1])
 
 
 def _is_together(a: _Access, b: _Access) -> bool:
@@ -444,7 +442,8 @@ def check_sums(kernel: ir.Kernel, exec_size: object, workgroups: object, local_s
         return
     if not any(expr.value in _ID_BUILTINS for expr in find_operations(kernel, ir.Op.BUILTIN)):
         return
-    if not any(isinstance(each, ir.Store) and _is_sum(each) for each in contents(kernel).statements):
+    stores = (statement for statement in contents(kernel).statements if isinstance(statement, ir.Store))
+    if not any(map(_is_sum, stores)):
         return
     sums = _Sums(kernel)
     found = [store for store in sums.find_stores(kernel.body) if _is_sum(store)]

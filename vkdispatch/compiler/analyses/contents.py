@@ -390,7 +390,7 @@ def reaches_elements(kernel: ir.Kernel, buffers: frozenset[int]) -> bool:
                 return True
     expressions = contents(kernel).expressions
     return any(
-        isinstance(each.value, ir.RawText) and mentioned(each.value.text) & buffers for each in expressions
+        isinstance(expr.value, ir.RawText) and mentioned(expr.value.text) & buffers for expr in expressions
     )
 
 

@@ -85,7 +85,9 @@ class JointFlow:
     def __init__(self, kernel: ir.Kernel) -> None:
         self.joint: set[int] = set()
         self._body = kernel.body
-        self._barriers = {id(each) for each in ir.walk(kernel.body) if any(map(is_barrier, ir.walk((each,))))}
+        self._barriers = {
+            id(statement) for statement in ir.walk(kernel.body) if any(map(is_barrier, ir.walk((statement,))))
+        }
         self._mark(kernel.body, _Ahead())
         self._written = resource_access(kernel).writes
         self._assignments: dict[ir.Register, list[_Assignment]] = {}
@@ -156,7 +158,7 @@ class JointFlow:
 
     def _find_uniform(self) -> None:
         """Take the registers away that may differ, until none is left that does."""
-        assignments = [each for some in self._assignments.values() for each in some]
+        assignments = [assignment for some in self._assignments.values() for assignment in some]
         while True:
             before = len(self._uniform)
             self._same.clear()

@@ -142,9 +142,9 @@ class BodyWriter:
 
     def _assignment(self, statement: ir.Store) -> str:
         place = statement.place
-        packed = expressions.packed_place(place, self._names)
+        packed = expressions.find_packed_place(place, self._names)
         if packed is not None:
-            return self._packed_assignment(statement, packed)
+            return self._assign_packed(statement, packed)
         target = expressions.place_text(place, self._names)
         kind = expressions.stored_as(place)
         if kind is not None:
@@ -154,11 +154,9 @@ class BodyWriter:
         if emulates(place.dtype, self._names.lacks):
             value = f"({self._text(statement.value)})"
             return f"{target} = {emulation.write_operation(statement.operator, place.dtype, target, value)}"
-        return expressions.updated_text(target, statement.operator, place, statement.value, self._names)
+        return expressions.update_text(target, statement.operator, place, statement.value, self._names)
 
-    def _packed_assignment(
-        self, statement: ir.Store, packed: tuple[ir.Storage, dt.DType, dt.DType, str]
-    ) -> str:
+    def _assign_packed(self, statement: ir.Store, packed: tuple[ir.Storage, dt.DType, dt.DType, str]) -> str:
         """Write a store to an element, or a part of one, that lies in words."""
         storage, kind, value, at = packed
         text = self._text(statement.value)
@@ -255,7 +253,7 @@ class BodyWriter:
         self.line(f"switch ({value}) {{", loc)
         for values, body in statement.cases:
             labels = " ".join(
-                f"case {spelling.literal_text(each, statement.value.dtype)}:" for each in values
+                f"case {spelling.literal_text(number, statement.value.dtype)}:" for number in values
             )
             self.line(f"{labels} {{", loc)
             self._nested(body)
@@ -272,7 +270,7 @@ class BodyWriter:
         self.line(f"{kind.glsl_type} {name} = {value};", loc)
         for position, (values, body) in enumerate(statement.cases):
             keyword = "} else if" if position else "if"
-            conditions = " || ".join(f"{name} == {spelling.literal_text(each, kind)}" for each in values)
+            conditions = " || ".join(f"{name} == {spelling.literal_text(number, kind)}" for number in values)
             self.line(f"{keyword} ({conditions}) {{", loc)
             self._nested(body)
         if statement.default is not None:
@@ -295,8 +293,8 @@ class BodyWriter:
             self.line(f"/* {lines[0]} */", loc)
             return
         self.line("/*", loc)
-        for each in lines:
-            self.line(f" * {each}".rstrip(), loc)
+        for line in lines:
+            self.line(f" * {line}".rstrip(), loc)
         self.line(" */", loc)
 
 
@@ -509,11 +507,10 @@ def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: facts.Acce
 def _orders_buffers(kernel: ir.Kernel) -> bool:
     """Whether workgroups may pass data to each other: what orders memory orders coherent accesses only."""
     barriers = ("memoryBarrier", "memoryBarrierBuffer")
-    ordering = ("atomicLoad", "atomicStore")
-    return any(
-        (isinstance(each, ir.Effect) and each.function in barriers)
-        or (isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC and each.value.value in ordering)
-        for each in facts.contents(kernel).statements
+    atomics = facts.find_operations(kernel, ir.Op.ATOMIC)
+    return any(atomic.value in ("atomicLoad", "atomicStore") for atomic in atomics) or any(
+        isinstance(statement, ir.Effect) and statement.function in barriers
+        for statement in facts.contents(kernel).statements
     )
 
 

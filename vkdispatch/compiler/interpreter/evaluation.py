@@ -169,11 +169,11 @@ class Evaluator(Batch):
         parts: list[memory.Array | int] = [
             memory.broadcast_rows(first, len(lanes)) if rows is None else first
         ]
-        for each in reversed(selections):
-            if each.op is ir.Op.COMPONENT:
-                parts.append("xyzw".index(str(each.value)))
+        for part in reversed(selections):
+            if part.op is ir.Op.COMPONENT:
+                parts.append("xyzw".index(str(part.value)))
                 continue
-            index = memory.broadcast_rows(self.find_component(each, lanes, loc), len(lanes))
+            index = memory.broadcast_rows(self.find_component(part, lanes, loc), len(lanes))
             parts.append(index if rows is None else index[rows])
         return memory.Place(cells, tuple(parts), rows, isinstance(root.value, ir.Register))
 
@@ -219,7 +219,7 @@ class Evaluator(Batch):
             if bad is None:
                 continue
             row = int(np.argmax(bad))
-            shown = ", ".join(str(memory.signed_index(each, row)) for each in indices)
+            shown = ", ".join(str(memory.signed_index(index, row)) for index in indices)
             of = f"axis {axis} of {cells.what} of shape {cells.shape or tuple(sizes)}"
             text = f"index ({shown}) is out of bounds for {of}"
             raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
@@ -309,8 +309,8 @@ def _logical(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     if id(expr) not in batch.program.lazy:
         rule = np.logical_and if both else np.logical_or
         result, *rest = list_operands(expr, lanes)
-        for each in rest:
-            result = rule(result, each)
+        for operand in rest:
+            result = rule(result, operand)
         return result
     result = memory.broadcast_rows(lanes.known[id(expr.args[0])], len(lanes)).copy()
     for arg in expr.args[1:]:

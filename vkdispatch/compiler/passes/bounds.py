@@ -66,7 +66,7 @@ def _is_harmless(value: ir.Expr) -> bool:
     )
 
 
-def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
+def _find_registers(statement: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement mentions, apart from nested statements."""
     found = set(registers_of(ir.expressions_of(statement)))
     if isinstance(statement, ir.Declare):
@@ -74,6 +74,11 @@ def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
     elif isinstance(statement, ir.For):
         found.add(statement.counter)
     return found
+
+
+def _count_uses(block: ir.Block) -> Counter[ir.Register]:
+    """Return how many statements mention a register."""
+    return Counter(register for statement in ir.walk(block) for register in _find_registers(statement))
 
 
 def _find_assigned(outer: ir.Statement) -> set[ir.Register]:
@@ -90,9 +95,7 @@ class _Guards:
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
-        self._uses = Counter(
-            register for statement in ir.walk(kernel.body) for register in _find_own_registers(statement)
-        )
+        self._uses = _count_uses(kernel.body)
         self._inside = ir.Register(self._names.claim_copy("inside"), bool_, fixed=True)
         self.shared: dict[DType, ir.SharedArray] = {}
 
@@ -143,9 +146,7 @@ class _Guards:
             more = set(ends)
             first = 0
             for piece in pieces:
-                uses = Counter(
-                    register for each in ir.walk(tuple(piece)) for register in _find_own_registers(each)
-                )
+                uses = _count_uses(tuple(piece))
                 for position, statement in enumerate(piece, first + 1):
                     if (
                         isinstance(statement, ir.Declare)
@@ -160,7 +161,7 @@ class _Guards:
             ends = more
 
     def _flush_piece(self, apart: list[ir.Statement], out: list[ir.Statement]) -> None:
-        uses = Counter(register for each in ir.walk(tuple(apart)) for register in _find_own_registers(each))
+        uses = _count_uses(tuple(apart))
         guarded: list[ir.Statement] = []
         changed: set[ir.Register] = set()
         for statement in apart:

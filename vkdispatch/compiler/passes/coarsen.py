@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups
+from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups, find_operations
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
@@ -295,10 +295,9 @@ def can_block(kernel: ir.Kernel) -> bool:
     """Whether a kernel runs faster if each invocation processes a block of elements."""
     if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
         return False
-    found = contents(kernel)
-    if len(found.expressions) > _LONGEST_BLOCK_KERNEL:
+    if len(contents(kernel).expressions) > _LONGEST_BLOCK_KERNEL:
         return False
-    if any(isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC for each in found.statements):
+    if find_operations(kernel, ir.Op.ATOMIC):
         return False
     definitions = definitions_of(list(ir.walk(kernel.body)))
     return any(
@@ -407,7 +406,7 @@ class _Blocks:
             )
             for number, member in enumerate(self._members)
         ]
-        statements = [each for statement in kernel.body for each in self._statement(statement)]
+        statements = [part for statement in kernel.body for part in self._statement(statement)]
         return replace(
             kernel,
             resources=(*kernel.resources, *self._views.values()),
@@ -451,8 +450,8 @@ class _Blocks:
             yield replace(statement, branches=branches, orelse=orelse)
             member.forget(loaded)
         if any(
-            isinstance(each, ir.Store) and ir.root_of(each.place).op is ir.Op.ELEMENT
-            for each in ir.walk((statement,))
+            isinstance(inner, ir.Store) and ir.root_of(inner.place).op is ir.Op.ELEMENT
+            for inner in ir.walk((statement,))
         ):
             self._forget()
 
@@ -483,9 +482,9 @@ class _Blocks:
         found = list(store_values(statement, self._members))
         storage = statement.place.value
         if isinstance(storage, ir.Storage) and _is_own(statement.place, self._definitions):
-            declared = [each for each in found if isinstance(each, ir.Declare)]
-            yield from declared
-            words = _words_of([make.read(each.register) for each in declared], storage.dtype)
+            declares = [inner for inner in found if isinstance(inner, ir.Declare)]
+            yield from declares
+            words = _words_of([make.read(declare.register) for declare in declares], storage.dtype)
             for number, element in enumerate(self._vectors(storage)):
                 part = tuple(words[number * _LANES : (number + 1) * _LANES])
                 yield ir.Store(element, ir.Expr(ir.Op.CONSTRUCT, dt.dvec4, part), None, statement.loc)

@@ -90,7 +90,7 @@ def host_value(kind: dt.DType, components: Any) -> Any:
         size = dt.component_count(kind.child_type)
         columns = (components[start : start + size] for start in range(0, len(components), size))
         return _Parts(host_value(kind.child_type, column) for column in columns)
-    scalars = [_host_scalar(dt.component_type(kind), each) for each in components]
+    scalars = [_host_scalar(dt.component_type(kind), component) for component in components]
     if dt.is_complex(kind):
         return _Complex.of(*scalars)
     return scalars[0] if dt.is_scalar(kind) else _Parts(scalars)
@@ -148,11 +148,11 @@ def parse_format(text: str) -> tuple[str, str, list[str]]:
     rest = re.sub(_CONVERSION, "", text)
     if "%" in rest:
         raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
-    conversions = [each["type"] for each in found for _ in range(int(each["copies"] or 1))]
+    conversions = [match["type"] for match in found for _ in range(int(match["copies"] or 1))]
     return (
         re.sub(_CONVERSION, _python_conversion, text),
         PERCENT,
-        [each for each in conversions if each != "%"],
+        [letter for letter in conversions if letter != "%"],
     )
 
 
@@ -230,7 +230,7 @@ def _put_by_braces(text: str, values: Sequence[Any]) -> str:
         if isinstance(value, str):
             parts.append(_escaped(f"{{0{inner}{ending}}}".format(value)))
         else:
-            before = sum(isinstance(each, str) for each in values[:position])
+            before = sum(isinstance(value, str) for value in values[:position])
             parts.append(f"{{{position - before}{inner}{ending}}}")
     return "".join(parts)
 
@@ -531,7 +531,7 @@ class Report:
 
     def declare_registers(self) -> Block:
         """Declare the registers of violations."""
-        return tuple(Declare(each, make.uint(0)) for each in (self._count, self._site, *self._values))
+        return tuple(Declare(register, make.uint(0)) for register in (self._count, self._site, *self._values))
 
     def write_violations(self) -> Block:
         """Write the count of violations, and details of the first violation of all launches."""

@@ -212,7 +212,7 @@ class CheckedValues:
     ) -> tuple[ir.Expr, ir.Expr]:
         """Check the coordinate of a texel at a mip level, if any; returns it, and whether it is in bounds."""
         texel = self._steady_value(self.rewrite(written, out), self._numbering.number(written), out)
-        levels = tuple(self.rewrite(each, out) for each in level)
+        levels = tuple(self.rewrite(number, out) for number in level)
         size = self._report.register(texel.dtype)
         out.append(ir.Declare(size, ir.Expr(ir.Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
         parts = [make.cast(part, dt.uint32) for part in make.components(texel)]

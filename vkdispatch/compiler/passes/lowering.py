@@ -62,13 +62,13 @@ def can_be_bits(place: ir.Expr) -> bool:
 def _are_reached_otherwise(kernel: ir.Kernel, arrays: dict[int, Array]) -> bool:
     """Whether GLSL of the user's or a cooperative matrix reaches one of the arrays."""
     found = contents(kernel)
-    texts = [each.text for each in found.statements if isinstance(each, ir.RawStatement)]
-    texts += [each.value.text for each in found.expressions if isinstance(each.value, ir.RawText)]
+    texts = [statement.text for statement in found.statements if isinstance(statement, ir.RawStatement)]
+    texts += [expr.value.text for expr in found.expressions if isinstance(expr.value, ir.RawText)]
     indices = {array.index for array in arrays.values() if isinstance(array, ir.Storage)}
     names = [array.name for array in arrays.values() if isinstance(array, ir.SharedArray)]
     if any(mentioned(text) & indices or any(name in text for name in names) for text in texts):
         return True
-    return any(isinstance(each, (ir.MatrixLoad, ir.MatrixStore)) for each in found.statements)
+    return any(isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)) for statement in found.statements)
 
 
 def _bits_type(kind: dt.DType) -> dt.DType:
@@ -89,13 +89,13 @@ class _Replacement:
     def __init__(self, kernel: ir.Kernel, arrays: dict[int, Array]) -> None:
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
-        self._arrays = {each: replace(array, dtype=_bits_type(array.dtype)) for each, array in arrays.items()}
+        self._arrays = {key: replace(array, dtype=_bits_type(array.dtype)) for key, array in arrays.items()}
 
     def kernel(self) -> ir.Kernel:
         return replace(
             self._kernel,
-            resources=tuple(self._arrays.get(id(each), each) for each in self._kernel.resources),
-            shared=tuple(self._arrays.get(id(each), each) for each in self._kernel.shared),
+            resources=tuple(self._arrays.get(id(resource), resource) for resource in self._kernel.resources),
+            shared=tuple(self._arrays.get(id(array), array) for array in self._kernel.shared),
             body=self._block(self._kernel.body),
         )
 
@@ -159,7 +159,7 @@ class _Replacement:
         target, *operands = old.value.args
         function, kind, loc = str(old.value.value), target.dtype, old.loc
         place = self._place(target)
-        values = [self._declare("operand", self._value(each), out) for each in operands]
+        values = [self._declare("operand", self._value(operand), out) for operand in operands]
 
         def call(name: str, *args: ir.Expr) -> ir.Expr:
             return ir.Expr(ir.Op.ATOMIC, place.dtype, (place, *args), name, loc)
@@ -357,14 +357,14 @@ class _Unfolding:
         """Rewrite an expression; statements that compute its large conditionals are added to `out`."""
         if not self._sizes.holds_large(root):
             return root
-        for expr in postorder(root, self._values, self._unfolded_operands):
+        for expr in postorder(root, self._values, self._find_operands):
             if self._sizes.is_large(expr):
                 self._values[id(expr)] = self._unfold(expr, out)
             else:
                 self._values[id(expr)] = replace(expr, args=tuple(map(self._new, expr.args)))
         return self._new(root)
 
-    def _unfolded_operands(self, expr: ir.Expr) -> list[ir.Expr]:
+    def _find_operands(self, expr: ir.Expr) -> list[ir.Expr]:
         """Return the operands to rewrite before an expression; of a large one only those that always run."""
         operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
         return [operand for operand in operands if self._sizes.holds_large(operand)]

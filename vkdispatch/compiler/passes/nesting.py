@@ -136,7 +136,7 @@ def check_nesting(body: ir.Block) -> None:
                     "and test it after the nest",
                     statement.loc,
                 )
-            stack += [(each, inner) for each in blocks]
+            stack += [(block, inner) for block in blocks]
 
 
 def find_depth(kernel: ir.Kernel) -> tuple[int, Loc | None]:
@@ -301,7 +301,7 @@ class _Jumps:
             groups.append([])
         out = groups[0]
         for position, group in enumerate(groups[1:], 2):
-            used = _find_registers(tuple(each) for each in groups[position:])
+            used = _find_registers(tuple(group) for group in groups[position:])
             body = tuple(outside.move(statement, used) for statement in group)
             if body:
                 out.append(when(is_zero(read(flag)), *body, loc=body[0].loc))
@@ -453,4 +453,4 @@ class _Moving:
         if after:
             cut += self._move(after) if len(self._moved) > first else after
         used = _find_registers(inner for _, inner in self._moved[first:])
-        return (*(self._outside.move(each, used) for each in before), *cut)
+        return (*(self._outside.move(statement, used) for statement in before), *cut)

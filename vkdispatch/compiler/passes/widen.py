@@ -369,8 +369,8 @@ class _Widening:
     def _rewrite(self, expr: ir.Expr) -> ir.Expr:
         if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument) and expr.value in self._members:
             parts = (
-                _cast(_read_argument(each), dt.component_type(expr.dtype))
-                for each in self._members[expr.value]
+                _cast(_read_argument(member), dt.component_type(expr.dtype))
+                for member in self._members[expr.value]
             )
             return ir.Expr(ir.Op.CONSTRUCT, expr.dtype, tuple(parts), None, expr.loc)
         args = tuple(self._narrow[id(arg)] for arg in expr.args)
