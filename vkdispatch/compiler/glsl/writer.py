@@ -12,6 +12,7 @@ from vkdispatch.compiler.glsl.emulation import extensions
 from vkdispatch.compiler.glsl.emulation import helper_lines as emulation_lines
 from vkdispatch.compiler.glsl.helpers import helper_lines, rounds_halves
 from vkdispatch.compiler.glsl.packing import Names, Packing
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.statements import PLAIN, Variant, emulates
@@ -93,18 +94,14 @@ class BodyWriter:
             self._if(statement)
         elif isinstance(statement, ir.While):
             hint = "[[dont_unroll]] " if statement.rolled else ""
-            self.line(f"{hint}while ({self._text(statement.condition)}) {{", loc)
-            self._nested(statement.body)
-            self.line("}", loc)
+            self._braces(f"{hint}while ({self._text(statement.condition)}) {{", statement.body, loc)
         elif isinstance(statement, ir.For):
             self._for(statement)
         elif isinstance(statement, ir.Switch):
             self._switch(statement)
         elif isinstance(statement, ir.Scope):
             self._comment(statement.comment, loc)
-            self.line("{", loc)
-            self._nested(statement.body)
-            self.line("}", loc)
+            self._braces("{", statement.body, loc)
         elif isinstance(statement, ir.Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, ir.Print):
@@ -238,9 +235,8 @@ class BodyWriter:
             change, change
         )
         hint = "[[unroll]] " if statement.unrolled else ""
-        self.line(f"{hint}for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
-        self._nested(statement.body)
-        self.line("}", statement.loc)
+        head = f"{hint}for ({kind} {name} = {start}; {condition}; {change}) {{"
+        self._braces(head, statement.body, statement.loc)
 
     def _switch(self, statement: ir.Switch) -> None:
         loc = statement.loc
@@ -255,13 +251,8 @@ class BodyWriter:
             labels = " ".join(
                 f"case {spelling.literal_text(number, statement.value.dtype)}:" for number in values
             )
-            self.line(f"{labels} {{", loc)
-            self._nested(body)
-            self.line("} break;", loc)
-        self.line("default: {", loc)
-        if statement.default is not None:
-            self._nested(statement.default)
-        self.line("} break;", loc)
+            self._braces(f"{labels} {{", body, loc, "} break;")
+        self._braces("default: {", statement.default or (), loc, "} break;")
         self.line("}", loc)
 
     def _switch_by_if(self, statement: ir.Switch, value: str) -> None:
@@ -278,6 +269,11 @@ class BodyWriter:
             self._nested(statement.default)
         if statement.cases or statement.default is not None:
             self.line("}", loc)
+
+    def _braces(self, head: str, block: ir.Block, loc: Loc | None, end: str = "}") -> None:
+        self.line(head, loc)
+        self._nested(block)
+        self.line(end, loc)
 
     def _nested(self, block: ir.Block) -> None:
         self._depth += 1
@@ -530,8 +526,8 @@ def _write_body(
     kernel: ir.Kernel,
     block: str,
     variant: Variant,
-    layout: facts.ArgumentLayout | None = None,
-    packing: Packing | None = None,
+    layout: facts.ArgumentLayout,
+    packing: Packing,
     *,
     bounded: bool = False,
 ) -> BodyWriter:
@@ -542,18 +538,16 @@ def _write_body(
         builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
         builtins[ir.Builtin.NUM_WORKGROUPS] = facts.GROUP_COUNT
     names = Names(builtins, block, plan)
-    if layout is not None:
-        names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.packing = packing
     names.lacks = variant.lacks
     names.shared = sizes_of_shared(kernel, variant.shared)
     names.rounds_integers = any(
         dt.component_type(expr.dtype) is dt.float64
-        and any(dt.component_type(arg.dtype) in (dt.int64, dt.uint64) for arg in expr.args)
+        and any(is_long(dt.component_type(arg.dtype)) for arg in expr.args)
         for expr in facts.find_operations(kernel, ir.Op.CONSTRUCT)
     )
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
-    if packing is not None:
-        names.packing = packing
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
         _fold_prologue(writer, block)
@@ -593,4 +587,5 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 def statements_text(block: ir.Block) -> str:
     """Write statements on their own, as they stand in the main function."""
     kernel = ir.Kernel("", (), (), (), block, None)
-    return "".join(line + "\n" for line in _write_body(kernel, "PC", PLAIN).lines)
+    body = _write_body(kernel, "PC", PLAIN, facts.argument_layout(kernel), Packing())
+    return "".join(line + "\n" for line in body.lines)

@@ -124,7 +124,7 @@ class _Runner:
             value = self.evaluate(statement.value, lanes)
         register = self.new_register(statement.register)
         self.batch.check_nan(value, register.what, None, lanes, statement.loc)
-        register.data[_select_lanes(lanes)] = value
+        register.data[slice(None) if lanes.whole else lanes.index] = value
         return lanes
 
     def new_register(self, register: ir.Register) -> mem.Cells:
@@ -341,10 +341,6 @@ class _Runner:
 
     def return_(self, statement: ir.Return, lanes: Lanes) -> Lanes:
         return NOBODY
-
-
-def _select_lanes(lanes: Lanes) -> Any:
-    return slice(None) if lanes.whole else lanes.index
 
 
 def _merge_lanes(parts: list[Lanes], before: Lanes) -> Lanes:

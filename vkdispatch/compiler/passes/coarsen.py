@@ -58,14 +58,10 @@ def is_separable(kernel: ir.Kernel) -> bool:
     ):
         return False
     everything = contents(kernel).expressions
-    if any(map(_knows_neighbours, everything)):
+    if any(expr.op is ir.Op.SUBGROUP or expr.value in _SUBGROUP for expr in everything):
         return False
     # without the id along x all invocations do the same
     return any(is_id_x(expr) for expr in everything)
-
-
-def _knows_neighbours(expr: ir.Expr) -> bool:
-    return expr.op is ir.Op.SUBGROUP or (isinstance(expr.value, ir.Builtin) and expr.value in _SUBGROUP)
 
 
 def is_id_x(expr: ir.Expr) -> bool:

@@ -279,10 +279,6 @@ def _part(value: ir.Expr, position: int) -> ir.Expr:
     return ir.Expr(ir.Op.COMPONENT, dt.component_type(value.dtype), (value,), _LETTERS[position], value.loc)
 
 
-def _width(kind: dt.DType) -> int:
-    return 1 if dt.is_scalar(kind) else kind.child_count
-
-
 # ---- the rewriting -------------------------------------------------------------------------------
 
 
@@ -364,7 +360,8 @@ class _Widening:
     @staticmethod
     def _extend(narrow: ir.Expr) -> Parts:
         kind = WIDE[dt.component_type(narrow.dtype)]
-        return tuple(_cast(_part(narrow, position), kind) for position in range(_width(narrow.dtype)))
+        count = dt.component_count(narrow.dtype)
+        return tuple(_cast(_part(narrow, position), kind) for position in range(count))
 
     def _rewrite(self, expr: ir.Expr) -> ir.Expr:
         if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument) and expr.value in self._members:
@@ -398,7 +395,7 @@ class _Widening:
         """Return the components of an expression in 64 bits; None if its value is one of 32 bits."""
         kind = WIDE[dt.component_type(expr.dtype)]
         op = expr.op
-        if op is ir.Op.LITERAL:
+        if op is ir.Op.LITERAL or (op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage)):
             return (replace(expr, dtype=kind),)
         if op is ir.Op.BUILTIN:
             ids = expr.value is ir.Builtin.GLOBAL_INVOCATION_ID
@@ -409,8 +406,6 @@ class _Widening:
             if expr.value in self._positions.companions:
                 return tuple(map(read, self._companions_of(expr.value)))
             return None
-        if op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage):
-            return (replace(expr, dtype=kind),)
         if op in (ir.Op.COMPONENT, ir.Op.SWIZZLE):
             base = expr.args[0]
             if id(base) not in self._wide:
@@ -420,16 +415,16 @@ class _Widening:
             return self._widen_index(expr)
         if op is ir.Op.CONSTRUCT:
             return self._widen_construct(expr, kind)
-        rule = {
-            ir.Op.UNARY: self._widen_operands,
-            ir.Op.BINARY: self._widen_operands,
-            ir.Op.CALL: self._widen_call,
-        }.get(op)
+        if op in (ir.Op.UNARY, ir.Op.BINARY):
+            return self._widen_operands(expr, kind)
+        if op is ir.Op.CALL:
+            known = expr.value in BOUNDING and all(id(arg) in self._wide for arg in expr.args)
+            return self._widen_operands(expr, kind) if known else None
         if op is ir.Op.SELECT:
             condition = self._narrow[id(expr.args[0])]
             parts = zip(*(self._spread(arg, expr) for arg in expr.args[1:]), strict=True)
             return tuple(replace(expr, dtype=kind, args=(condition, *pair)) for pair in parts)
-        return None if rule is None else rule(expr, kind)
+        return None
 
     def _widen_index(self, expr: ir.Expr) -> Parts | None:
         base, position = expr.args
@@ -448,13 +443,13 @@ class _Widening:
                 parts.append(ir.Expr(ir.Op.CONSTRUCT, kind, (self._narrow[id(arg)],), None, expr.loc))
             else:
                 return None
-        width = _width(expr.dtype)
+        width = dt.component_count(expr.dtype)
         return tuple(parts * width if len(parts) == 1 else parts[:width])
 
     def _spread(self, arg: ir.Expr, expr: ir.Expr) -> Parts:
         """Return the components of an operand in 64 bits; a scalar beside a vector is repeated."""
         parts = self._wide[id(arg)]
-        return parts if len(parts) > 1 else parts * _width(expr.dtype)
+        return parts if len(parts) > 1 else parts * dt.component_count(expr.dtype)
 
     def _widen_operands(self, expr: ir.Expr, kind: dt.DType) -> Parts | None:
         if expr.op is ir.Op.BINARY and is_hashing(expr, HASH_FACTOR):
@@ -468,15 +463,11 @@ class _Widening:
             )
         return tuple(replace(expr, dtype=kind, args=tuple(parts)) for parts in zip(*operands, strict=True))
 
-    def _widen_call(self, expr: ir.Expr, kind: dt.DType) -> Parts | None:
-        known = expr.value in BOUNDING and all(id(arg) in self._wide for arg in expr.args)
-        return self._widen_operands(expr, kind) if known else None
-
     # -- registers
 
     def _companions_of(self, register: ir.Register) -> tuple[ir.Register, ...]:
         if register not in self._companions:
-            kind, width = WIDE[dt.component_type(register.dtype)], _width(register.dtype)
+            kind, width = WIDE[dt.component_type(register.dtype)], dt.component_count(register.dtype)
             names = [""] if width == 1 else [f"_{letter}" for letter in _LETTERS[:width]]
             self._companions[register] = tuple(
                 self._register(
@@ -580,7 +571,7 @@ def _is_of_low_bits(expr: ir.Expr) -> bool:
 def _split(argument: ir.Argument, members: FreshNames) -> tuple[ir.Argument, ...]:
     """Return the 64-bit arguments that replace a vector; the first one keeps its name."""
     kind = WIDE[dt.component_type(argument.dtype)]
-    letters = _LETTERS[1 : _width(argument.dtype)]
+    letters = _LETTERS[1 : dt.component_count(argument.dtype)]
     names = (argument.name, *(members.claim(f"{argument.name}_{letter}") for letter in letters))
     return tuple(ir.Argument(name, kind) for name in names)
 
