@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
-from vkdispatch.compiler.analyses.launch_values import Linear, linear
-from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.analyses.launch_values import Linear, Space, linear
 from vkdispatch.compiler.analyses.verify import verify
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.interpreter.execution import run_kernel
@@ -65,7 +64,9 @@ def space_of(kernel: Kernel, extent: tuple[int, int, int], values: dict[str, tup
 
 
 def axes(constant: int, **factors: int) -> Linear:
-    return linear(constant, {("global", AXES.index(axis)): factor for axis, factor in factors.items()})
+    return linear(
+        constant, {("GLOBAL_INVOCATION_ID", AXES.index(axis)): factor for axis, factor in factors.items()}
+    )
 
 
 def at() -> Any:
@@ -129,10 +130,12 @@ def test_injective_forms_never_meet(
     space = space_of(kernel, extent, {})
     form = space.form(index)
     # divided and put together again is the same
-    assert form == linear(300, {("global", axis): factors[axis] for axis in range(3) if extent[axis] > 1})
+    assert form == linear(
+        300, {("GLOBAL_INVOCATION_ID", axis): factors[axis] for axis in range(3) if extent[axis] > 1}
+    )
     x, y, z = np.meshgrid(*(np.arange(size) for size in extent), indexing="ij")
     values = (x * factors[0] + y * factors[1] + z * factors[2] + 300).ravel()
-    assert space.limits(form) == (values.min(), values.max())
+    assert space.ranges.bounds(form) == (values.min(), values.max())
     if space.is_injective(form):
         assert len(np.unique(values)) == values.size
 

@@ -44,6 +44,8 @@ log1p = _with_c_results(math.log1p, {-1.0: -math.inf})
 sqrt = _with_c_results(math.sqrt)
 cbrt = math.cbrt
 hypot = math.hypot
+erf = math.erf
+erfc = math.erfc
 
 
 def cosh(x: float) -> float:
@@ -127,16 +129,6 @@ def cospi(x: float) -> float:
     angle, halves = _reduce_pi(x)
     y = math.sin(angle) if halves % 2 else math.cos(angle)
     return -y if halves in (1, 2) and y else y
-
-
-def erf(x: float) -> float:
-    """Error function."""
-    return math.erf(x)
-
-
-def erfc(x: float) -> float:
-    """One minus the error function."""
-    return math.erfc(x)
 
 
 def gamma(x: float) -> float:

@@ -11,7 +11,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, warn, warn_once_each
-from vkdispatch.compiler.ir.nodes import is_same_place
+from vkdispatch.compiler.ir.nodes import is_alike, is_same_place
 
 # ---- What values are computed from, through the variables of a kernel ------------------------------------
 
@@ -26,7 +26,7 @@ class Origins:
     def __init__(self, kernel: ir.Kernel, is_source: Callable[[ir.Expr], bool]) -> None:
         self.values: dict[ir.Register, list[ir.Expr]] = {}
         for statement in contents(kernel).statements:
-            for register, value in _assignments(statement):
+            for register, value in ir.assignments_of(statement):
                 self.values.setdefault(register, []).append(value)
         self._is_source = is_source
         self._reached = self._find_registers()
@@ -62,26 +62,7 @@ class Origins:
 
 def _nodes(root: ir.Expr) -> Iterator[ir.Expr]:
     """Yield what a value is computed from, without the indices of elements."""
-    waiting, seen = [root], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            if node.op is not ir.Op.ELEMENT:
-                waiting += node.args
-
-
-def _assignments(statement: ir.Statement) -> Iterator[tuple[ir.Register, ir.Expr]]:
-    if isinstance(statement, ir.Declare):
-        yield statement.register, statement.value
-    elif isinstance(statement, ir.For):
-        yield statement.counter, statement.start
-        yield statement.counter, statement.step
-    elif isinstance(statement, ir.Store):
-        root = ir.root_of(statement.place)
-        if isinstance(root.value, ir.Register):
-            yield root.value, statement.value
+    return ir.reach((root,), lambda node: () if node.op is ir.Op.ELEMENT else node.args)
 
 
 # ---- Indices of shared memory ----------------------------------------------------------------------------
@@ -251,7 +232,7 @@ def check_barriers(kernel: ir.Kernel, local_size: object) -> None:
     if not kernel.shared or _is_one(local_size):
         return
     found = contents(kernel)
-    if any(isinstance(each, ir.RawStatement) for each in found.statements):
+    if any(isinstance(statement, ir.RawStatement) for statement in found.statements):
         return
     if find_operations(kernel, ir.Op.RAW):
         return
@@ -320,12 +301,10 @@ class _Order:
             for body in inner:
                 before = self.follow(body, branches, before)
             return before
-        conditions = (
-            [each for each, _ in statement.branches] if isinstance(statement, ir.If) else [statement.value]
-        )
-        own = tuple(each for each in conditions if self._indices.has_id(each))
+        conditions = ir.expressions_of(statement)
+        on_ids = tuple(condition for condition in conditions if self._indices.has_id(condition))
         ends = [
-            self.follow(body, (*branches, *_find_conditions(own, conditions, number)), before)
+            self.follow(body, (*branches, *_find_conditions(on_ids, conditions, number)), before)
             for number, body in enumerate(inner)
         ]
         rest = statement.orelse if isinstance(statement, ir.If) else statement.default
@@ -354,27 +333,25 @@ class _Order:
 
     def _check(self, access: _Access, before: Sequence[_Access], loc: Loc | None) -> None:
         self._left -= len(before) + 1
-        earlier = [each for each in before if each.place.value is access.place.value]
+        earlier = [other for other in before if other.place.value is access.place.value]
         if access.kind == "store":
-            loads = [each for each in earlier if each.kind == "load" and not _has_guard(access, each)]
-            if any(_means_another(access, each) for each in loads):
+            loads = [load for load in earlier if load.kind == "load" and not _has_guard(access, load)]
+            if any(_means_another(access, load) for load in loads):
                 self.early.append(loc)
             return
-        stored = [each for each in earlier if each.kind == "store"]
+        stored = [other for other in earlier if other.kind == "store"]
         after_atomic = access.kind == "load" and any(
-            each.kind == "atomic" and not _is_together(each, access) for each in earlier
+            other.kind == "atomic" and not _is_together(other, access) for other in earlier
         )
-        if any(_is_own_store(each, access) for each in stored) and not after_atomic:
+        if any(_is_own_store(store, access) for store in stored) and not after_atomic:
             return
-        if after_atomic or any(_is_read(each, access) for each in stored):
+        if after_atomic or any(_is_read(store, access) for store in stored):
             self.late.append(access.place.loc or loc)
 
 
 def _has_guard(store: _Access, load: _Access) -> bool:
     """Whether a condition on ids, under which both are, may keep others from reading what is stored."""
-    if not load.branches or not _begins(store.branches, load.branches):
-        return False
-    return _stays(store, load)
+    return bool(load.branches) and _begins(store.branches, load.branches) and _stays(store, load)
 
 
 def _is_own_store(store: _Access, access: _Access) -> bool:
@@ -402,7 +379,8 @@ def _means_another(store: _Access, access: _Access) -> bool:
     if found == "all":
         # a condition may pick the one invocation that stores this element
         alone = access.branches and all(index.is_number for index in access.index)
-        return not alone and not (together and _picks_one(store.branches))
+        one = any(branch.op is ir.Op.COMPARE and branch.value == "==" for branch in store.branches)
+        return not alone and not (together and one)
     return found == "shifted" and not together
 
 
@@ -412,12 +390,12 @@ def _is_shared(expr: ir.Expr) -> bool:
 
 
 def _find_conditions(
-    own: tuple[ir.Expr, ...], conditions: Sequence[ir.Expr], number: int
+    on_ids: tuple[ir.Expr, ...], conditions: Sequence[ir.Expr], number: int
 ) -> tuple[ir.Expr, ...]:
     """Conditions on ids that lead to the branch of a number: the last branch has all of them."""
-    if not own:
+    if not on_ids:
         return ()
-    return (conditions[number],) if number < len(conditions) else (*own, own[-1])
+    return (conditions[number],) if number < len(conditions) else (*on_ids, on_ids[-1])
 
 
 def _is_together(a: _Access, b: _Access) -> bool:
@@ -432,17 +410,7 @@ def _stays(a: _Access, b: _Access) -> bool:
 
 def _begins(a: tuple[ir.Expr, ...], b: tuple[ir.Expr, ...]) -> bool:
     """Whether the branches `a` lie within `b`, as far as conditions are written alike."""
-    return len(a) >= len(b) and all(x is y or _is_same(x, y) for x, y in zip(a, b, strict=False))
-
-
-def _is_same(a: ir.Expr, b: ir.Expr) -> bool:
-    if a.op is not b.op or a.value != b.value or len(a.args) != len(b.args):
-        return False
-    return a is b or all(map(_is_same, a.args, b.args))
-
-
-def _picks_one(branches: tuple[ir.Expr, ...]) -> bool:
-    return any(each.op is ir.Op.COMPARE and each.value == "==" for each in branches)
+    return len(a) >= len(b) and all(is_alike(x, y) for x, y in zip(a, b, strict=False))
 
 
 def _join(*states: list[_Access]) -> list[_Access]:
@@ -457,17 +425,8 @@ def _join(*states: list[_Access]) -> list[_Access]:
 # What an index or a condition is made of that does not tell invocations apart.
 _FIXED = frozenset(
     (
-        *(
-            ir.Op.LITERAL,
-            ir.Op.ARGUMENT,
-            ir.Op.BINARY,
-            ir.Op.UNARY,
-            ir.Op.CONSTRUCT,
-            ir.Op.COMPONENT,
-            ir.Op.COMPARE,
-            ir.Op.LOGICAL,
-        ),
-        *(ir.Op.SELECT, ir.Op.CALL),
+        *(ir.Op.LITERAL, ir.Op.ARGUMENT, ir.Op.BINARY, ir.Op.UNARY, ir.Op.CONSTRUCT, ir.Op.COMPONENT),
+        *(ir.Op.COMPARE, ir.Op.LOGICAL, ir.Op.SELECT, ir.Op.CALL),
     )
 )
 _ID_BUILTINS = frozenset(
@@ -483,7 +442,8 @@ def check_sums(kernel: ir.Kernel, exec_size: object, workgroups: object, local_s
         return
     if not any(expr.value in _ID_BUILTINS for expr in find_operations(kernel, ir.Op.BUILTIN)):
         return
-    if not any(isinstance(each, ir.Store) and _is_sum(each) for each in contents(kernel).statements):
+    stores = (statement for statement in contents(kernel).statements if isinstance(statement, ir.Store))
+    if not any(map(_is_sum, stores)):
         return
     sums = _Sums(kernel)
     found = [store for store in sums.find_stores(kernel.body) if _is_sum(store)]

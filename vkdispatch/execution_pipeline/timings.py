@@ -14,8 +14,8 @@ from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.synchronization import TimedCommand, TimedSubmit, Timing
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, resource_bindings
-from vkdispatch.compiler.analyses.launch_values import Extent, Launch
-from vkdispatch.compiler.analyses.traffic import Known, Traffic, traffic
+from vkdispatch.compiler.analyses.launch_values import Extent
+from vkdispatch.compiler.analyses.traffic import Known, Launch, Traffic, estimate_traffic
 from vkdispatch.compiler.ir import Kernel
 
 # ---- What profiles know about compiled kernels -----------------------------------------------------------
@@ -139,8 +139,8 @@ class ProfileRecord:
     invocations
         Invocations along x, y and z: the `exec_size` if there is one. None for copies.
     bytes_read, bytes_written
-        Bytes of the elements of buffers and images that it read and wrote, each counted once, according to
-        the kernel's accesses; None if unknown.
+        Bytes of the elements of buffers and images that it read and wrote, each counted once: an estimate
+        from the kernel's accesses; None if unknown.
     precision
         How precisely these are known: "exact", "about" or "at least"; None if they are unknown.
     transfer
@@ -267,7 +267,7 @@ def _read_launch(
         {index: size for index, _, size in resources},
         {index: texel for index, texel, _ in resources if texel},
     )
-    return invocations, traffic(facts.kernel, launch)
+    return invocations, estimate_traffic(facts.kernel, launch)
 
 
 def _read_arguments(

@@ -11,8 +11,8 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.arguments import Annotation, buffer, constant
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
-from vkdispatch.compiler.passes.elementwise import definitions_of
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.families.values import count_per_load, unpack_elements, view_type, wide_type, wrap_integer
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index

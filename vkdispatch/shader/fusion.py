@@ -15,8 +15,7 @@ from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.backends import CodeGenBackend
-from vkdispatch.compiler.analyses.launch_values import Extent, Linear
-from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.analyses.launch_values import Extent, Linear, Space
 from vkdispatch.compiler.ir import Argument, Storage
 from vkdispatch.compiler.passes.elementwise import (
     Elementwise,
@@ -412,7 +411,7 @@ class _Chain:
                     continue
                 buffer = bound[storage.index]
                 assert isinstance(buffer, Buffer)
-                low, high = link.reach.space.limits(form)
+                low, high = link.reach.space.ranges.bounds(form)
                 # Elements out of bounds have no value to keep.
                 if low >= 0 and high < buffer.mem_size // storage.dtype.item_size:
                     touched.setdefault((numbers[keys[storage.index]], form), set()).add(position)

@@ -20,26 +20,11 @@ from vkdispatch.compiler.ir.statements import INT16, PLAIN, SHORT_ARGUMENTS, STO
 
 
 _RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
-# Operations whose value depends on their operands only.
-PURE = frozenset(
-    (
-        ir.Op.LITERAL,
-        ir.Op.ARGUMENT,
-        ir.Op.BUILTIN,
-        ir.Op.INDEX,
-        ir.Op.COMPONENT,
-        ir.Op.SWIZZLE,
-        ir.Op.UNARY,
-        ir.Op.BINARY,
-        ir.Op.COMPARE,
-        ir.Op.LOGICAL,
-        ir.Op.SELECT,
-        ir.Op.LENGTH,
-        ir.Op.CALL,
-        ir.Op.CONSTRUCT,
-        ir.Op.IMAGE_SIZE,
-    )
-)
+# Operations whose value depends on their operands only, not on memory or on other invocations.
+PURE = frozenset(ir.Op) - {
+    *(ir.Op.REGISTER, ir.Op.ELEMENT, ir.Op.SUBGROUP, ir.Op.ATOMIC),
+    *(ir.Op.SAMPLE, ir.Op.IMAGE_LOAD, ir.Op.RAW),
+}
 
 
 _Fact = TypeVar("_Fact")
@@ -242,7 +227,8 @@ def usage(kernel: ir.Kernel) -> Usage:
         found.subgroup_functions.add(str(expr.value))
         found.subgroup_dtypes.update(dt.component_type(value.dtype) for value in (expr, *expr.args))
     for expr in find_operations(kernel, ir.Op.ATOMIC):
-        found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+        shared = isinstance(ir.root_of(expr.args[0]).value, ir.SharedArray)
+        found.atomics.add((str(expr.value), expr.dtype, shared))
     for expr in find_operations(kernel, ir.Op.BUILTIN):
         if isinstance(expr.value, ir.Builtin) and "SUBGROUP" in expr.value.name:
             masked = expr.value.name.endswith("_MASK")
@@ -277,10 +263,6 @@ def depends_on_workgroups(kernel: ir.Kernel) -> bool:
         or (expr.op is ir.Op.BUILTIN and expr.value in _OF_WORKGROUPS)
         for expr in found.expressions
     )
-
-
-def _is_shared(place: ir.Expr) -> bool:
-    return isinstance(ir.root_of(place).value, ir.SharedArray)
 
 
 # ---- scopes --------------------------------------------------------------------------------------
@@ -405,7 +387,7 @@ def reaches_elements(kernel: ir.Kernel, buffers: frozenset[int]) -> bool:
                 return True
     expressions = contents(kernel).expressions
     return any(
-        isinstance(each.value, ir.RawText) and mentioned(each.value.text) & buffers for each in expressions
+        isinstance(expr.value, ir.RawText) and mentioned(expr.value.text) & buffers for expr in expressions
     )
 
 
@@ -473,7 +455,8 @@ def argument_layout(kernel: ir.Kernel, variant: Variant = PLAIN) -> ArgumentLayo
     addresses: dict[int, str] = {}
     lengths: dict[int, str] = {}
     if variant.addressed:
-        addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
+        buffers = (resource for resource in kernel.resources if isinstance(resource, ir.Storage))
+        addresses = {buffer.index: names.claim(f"buf{buffer.index}_address") for buffer in buffers}
         lengths = {index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel)}
         fields += [(name, dt.uint64) for name in (*addresses.values(), *lengths.values())]
     elif packed := packed_buffers(kernel, variant):
@@ -503,18 +486,10 @@ def argument_layout(kernel: ir.Kernel, variant: Variant = PLAIN) -> ArgumentLayo
     return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths, halves)
 
 
-def _buffers(kernel: ir.Kernel) -> list[int]:
-    return [resource.index for resource in kernel.resources if isinstance(resource, ir.Storage)]
-
-
 def _find_measured(kernel: ir.Kernel) -> list[int]:
     """Return the positions of the buffers whose length the kernel reads."""
-    found = {
-        expr.value.index
-        for expr in ir.expressions_in(kernel.body)
-        if expr.op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage)
-    }
-    return sorted(found)
+    lengths = (expr.value for expr in find_operations(kernel, ir.Op.LENGTH))
+    return sorted({buffer.index for buffer in lengths if isinstance(buffer, ir.Storage)})
 
 
 def resource_bindings(kernel: ir.Kernel, layout: ArgumentLayout) -> dict[int, int]:

@@ -6,6 +6,7 @@ barrier, control flow around one, or a jump past one.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
@@ -84,7 +85,9 @@ class JointFlow:
     def __init__(self, kernel: ir.Kernel) -> None:
         self.joint: set[int] = set()
         self._body = kernel.body
-        self._barriers = {id(each) for each in ir.walk(kernel.body) if any(map(is_barrier, ir.walk((each,))))}
+        self._barriers = {
+            id(statement) for statement in ir.walk(kernel.body) if any(map(is_barrier, ir.walk((statement,))))
+        }
         self._mark(kernel.body, _Ahead())
         self._written = resource_access(kernel).writes
         self._assignments: dict[ir.Register, list[_Assignment]] = {}
@@ -155,7 +158,7 @@ class JointFlow:
 
     def _find_uniform(self) -> None:
         """Take the registers away that may differ, until none is left that does."""
-        assignments = [each for some in self._assignments.values() for each in some]
+        assignments = [assignment for some in self._assignments.values() for assignment in some]
         while True:
             before = len(self._uniform)
             self._same.clear()
@@ -176,7 +179,7 @@ class JointFlow:
             return False
         return all(
             id(jump.statement) in self.joint
-            or (not joint and all(map(self.is_uniform, _all_decisions(jump.path))))
+            or (not joint and all(map(self.is_uniform, chain(*map(decisions, jump.path)))))
             for jump in self._jumps.get(id(statement), ())
         )
 
@@ -259,26 +262,18 @@ class JointFlow:
 
         Positions along y and z may be those of a workgroup that has one invocation there.
         """
-        stack, seen = [value], set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen:
-                continue
-            seen.add(id(expr))
-            if expr.op is ir.Op.BUILTIN and expr.value in _OWN_NUMBERS:
-                return True
-            if expr.op is ir.Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS:
-                return True
-            if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
-                stack += (part for each in self._assignments.get(expr.value, ()) for part in each.values)
-            elif expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS):
-                stack += expr.args
-        return False
+        return any(
+            (expr.op is ir.Op.BUILTIN and expr.value in _OWN_NUMBERS)
+            or (expr.op is ir.Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS)
+            for expr in ir.reach((value,), self._find_passed_on)
+        )
 
-
-def _all_decisions(path: Path) -> Iterator[ir.Expr]:
-    for statement in path:
-        yield from decisions(statement)
+    def _find_passed_on(self, expr: ir.Expr) -> Iterable[ir.Expr]:
+        if isinstance(expr.value, ir.Register) and expr.op is ir.Op.REGISTER:
+            assignments = self._assignments.get(expr.value, ())
+            return (value for assignment in assignments for value in assignment.values)
+        passes = expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS)
+        return expr.args if passes else ()
 
 
 def registers_of(roots: Iterable[ir.Expr]) -> Iterator[ir.Register]:

@@ -61,19 +61,14 @@ def _check_statement(statement: ir.Statement) -> None:
     elif isinstance(statement, ir.Store):
         place, value = statement.place.dtype, statement.value.dtype
         _need(ir.is_place(statement.place), "a store needs a place", loc)
-        _need(
-            statement.operator is None or not ir.is_encoded(statement.place),
-            "what is stored in another type cannot be updated in place",
-            loc,
-        )
-        if statement.operator is None:
+        symbol = statement.operator
+        if symbol is None:
             _need(place is value, f"cannot store {value.name} in {place.name}", loc)
         else:
-            _need(
-                _binary_type(statement.operator, place, value) is place,
-                f"{place.name} {statement.operator}= {value.name} is not possible",
-                loc,
-            )
+            encoded = ir.is_encoded(statement.place)
+            _need(not encoded, "what is stored in another type cannot be updated in place", loc)
+            possible = _binary_type(symbol, place, value) is place
+            _need(possible, f"{place.name} {symbol}= {value.name} is not possible", loc)
     elif isinstance(statement, ir.ImageStore):
         image = statement.image
         _need(image.storage, "only storage images are stored to", loc)
@@ -95,15 +90,10 @@ def _check_statement(statement: ir.Statement) -> None:
         sizes = statement.window
         _need(len(sizes) in (0, 4), "a window has two sizes and two starts", loc)
         _need(all(size.dtype in _LONG_INDEX_TYPES for size in sizes), "a window is of integers", loc)
-    elif isinstance(statement, ir.If):
-        _need(bool(statement.branches), "an if needs a branch", loc)
-        _need(
-            all(condition.dtype is dt.bool_ for condition, _ in statement.branches),
-            "a condition is a bool",
-            loc,
-        )
-    elif isinstance(statement, ir.While):
-        _need(statement.condition.dtype is dt.bool_, "a condition is a bool", loc)
+    elif isinstance(statement, (ir.If, ir.While)):
+        conditions = ir.expressions_of(statement)
+        _need(bool(conditions), "an if needs a branch", loc)
+        _need(all(condition.dtype is dt.bool_ for condition in conditions), "a condition is a bool", loc)
     elif isinstance(statement, ir.For):
         kind = statement.counter.dtype
         bounds = (statement.start, statement.stop, statement.step)
@@ -115,8 +105,6 @@ def _check_statement(statement: ir.Statement) -> None:
         values = [value for case, _ in statement.cases for value in case]
         _need(statement.value.dtype in _INDEX_TYPES, "a switch takes an int32 or uint32", loc)
         _need(len(values) == len(set(values)), "the cases of a switch differ", loc)
-    if isinstance(statement, ir.Store) and isinstance(statement.place.value, ir.Register):
-        _need(ir.is_place(statement.place), "the counter of a loop is not assigned to", loc)
 
 
 def _literal(expr: ir.Expr) -> bool:
@@ -132,16 +120,8 @@ def _literal(expr: ir.Expr) -> bool:
     return low <= value < low + (1 << bits)
 
 
-def _argument(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Argument) and expr.value.dtype is expr.dtype
-
-
-def _builtin(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Builtin) and expr.dtype in (dt.uint32, dt.uvec3, dt.uvec4)
-
-
-def _register(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.Register) and expr.value.dtype is expr.dtype
+def _holds(expr: ir.Expr, kind: type[ir.Argument] | type[ir.Register]) -> bool:
+    return isinstance(expr.value, kind) and expr.value.dtype is expr.dtype
 
 
 def _element(expr: ir.Expr) -> bool:
@@ -230,10 +210,6 @@ def _logical(expr: ir.Expr) -> bool:
     return all(arg.dtype is dt.bool_ for arg in (*expr.args, expr))
 
 
-def _call(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, str) and expr.value.isidentifier()
-
-
 def _select(expr: ir.Expr) -> bool:
     condition, chosen, other = expr.args
     return condition.dtype is dt.bool_ and chosen.dtype is other.dtype is expr.dtype
@@ -302,15 +278,13 @@ def _image_size(expr: ir.Expr) -> bool:
     )
 
 
-def _raw(expr: ir.Expr) -> bool:
-    return isinstance(expr.value, ir.RawText)
-
-
 _RULES: dict[ir.Op, Callable[[ir.Expr], bool]] = {
     ir.Op.LITERAL: _literal,
-    ir.Op.ARGUMENT: _argument,
-    ir.Op.BUILTIN: _builtin,
-    ir.Op.REGISTER: _register,
+    ir.Op.ARGUMENT: lambda expr: _holds(expr, ir.Argument),
+    ir.Op.BUILTIN: lambda expr: (
+        isinstance(expr.value, ir.Builtin) and expr.dtype in (dt.uint32, dt.uvec3, dt.uvec4)
+    ),
+    ir.Op.REGISTER: lambda expr: _holds(expr, ir.Register),
     ir.Op.ELEMENT: _element,
     ir.Op.INDEX: _index,
     ir.Op.COMPONENT: _component,
@@ -321,12 +295,13 @@ _RULES: dict[ir.Op, Callable[[ir.Expr], bool]] = {
     ir.Op.LOGICAL: _logical,
     ir.Op.SELECT: _select,
     ir.Op.LENGTH: _length,
-    ir.Op.CALL: _call,
-    ir.Op.SUBGROUP: _call,
+    **dict.fromkeys(
+        (ir.Op.CALL, ir.Op.SUBGROUP), lambda expr: isinstance(expr.value, str) and expr.value.isidentifier()
+    ),
     ir.Op.ATOMIC: _atomic,
     ir.Op.CONSTRUCT: _construct,
     ir.Op.SAMPLE: _sample,
     ir.Op.IMAGE_LOAD: _image_load,
     ir.Op.IMAGE_SIZE: _image_size,
-    ir.Op.RAW: _raw,
+    ir.Op.RAW: lambda expr: isinstance(expr.value, ir.RawText),
 }

@@ -1,5 +1,6 @@
 """Types and subgroup operations that a device lacks, in those that it has."""
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -7,8 +8,9 @@ from collections.abc import Callable, Iterable
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler.analyses.contents import Usage, contents, find_operations, usage
+from vkdispatch.compiler.glsl.spelling import read_functions
 from vkdispatch.compiler.ir import Expr, Kernel, Op, ShaderFlags
-from vkdispatch.compiler.ir.literals import bounds, rounded
+from vkdispatch.compiler.ir.literals import bounds, is_long, rounded
 from vkdispatch.compiler.ir.statements import FEATURE_OF, FLOAT16, INT16, INT64, INTEGER_POWER, emulates
 
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
@@ -31,23 +33,15 @@ EXTENDED_TYPES: tuple[tuple[tuple[dt.DType, ...], str], ...] = (
     ((dt.int16, dt.uint16), "GL_EXT_shader_subgroup_extended_types_int16"),
     ((dt.int64, dt.uint64), "GL_EXT_shader_subgroup_extended_types_int64"),
 )
-_PREFIXES: tuple[tuple[str, str], ...] = (
-    ("Clustered", "clustered"),
-    ("Quad", "quad"),
-    ("ShuffleUp", "shuffle_relative"),
-    ("ShuffleDown", "shuffle_relative"),
-    ("Shuffle", "shuffle"),
-    ("Broadcast", "ballot"),
-    ("Ballot", "ballot"),
-    ("InverseBallot", "ballot"),
-    ("Mask", "ballot"),
-    ("All", "vote"),
-    ("Any", "vote"),
-    ("Elect", "basic"),
-    ("Builtin", "basic"),
-    ("Barrier", "basic"),
-    ("MemoryBarrier", "basic"),
-)
+_PREFIXES: dict[str, tuple[str, ...]] = {
+    "clustered": ("Clustered",),
+    "quad": ("Quad",),
+    "shuffle_relative": ("ShuffleUp", "ShuffleDown"),
+    "shuffle": ("Shuffle",),
+    "ballot": ("Broadcast", "Ballot", "InverseBallot", "Mask"),
+    "vote": ("All", "Any"),
+    "basic": ("Elect", "Builtin", "Barrier", "MemoryBarrier"),
+}
 
 
 # The compiler does not know the type: `vkdispatch.base.compilation.compiler` renames it afterwards.
@@ -57,7 +51,7 @@ BFLOAT16 = "#define bfloat16_t float16_t  // bfloat16 in the compiled code"
 def subgroup_class(function: str) -> str:
     """Class of operations that a GLSL subgroup function belongs to, as the extensions are called."""
     name = function.removeprefix("subgroup")
-    return next((group for prefix, group in _PREFIXES if name.startswith(prefix)), "arithmetic")
+    return next((group for group, prefixes in _PREFIXES.items() if name.startswith(prefixes)), "arithmetic")
 
 
 def atomic_extension(function: str, kind: dt.DType) -> str | None:
@@ -108,16 +102,14 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
 # ---- GLSL functions that compute with the stand-ins for types that a device lacks -------------------------
 
 
-_HELPERS = {
-    "brain_bits": """
+_HELPERS = """
 uint brain_bits(float value) {
     uint bits = floatBitsToUint(value);
     uint rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
     return isnan(value) ? (bits >> 16) | 0x40u : rounded;
 }
-""",
-    # in integers: devices may round and flush conversions as they like
-    "half_value": """
+
+// in integers: devices may round and flush conversions as they like
 float half_value(uint bits) {
     uint fraction = bits & 0x3FFu, exponent = (bits >> 10) & 0x1Fu, sign = (bits & 0x8000u) << 16;
     if (exponent == 0u)
@@ -128,8 +120,7 @@ float half_value(uint bits) {
 vec2 half_value(uvec2 bits) { return vec2(half_value(bits.x), half_value(bits.y)); }
 vec3 half_value(uvec3 bits) { return vec3(half_value(bits.xy), half_value(bits.z)); }
 vec4 half_value(uvec4 bits) { return vec4(half_value(bits.xy), half_value(bits.zw)); }
-""",
-    "half_bits": """
+
 uint half_bits(float value) {
     uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u;
     bits &= 0x7FFFFFFFu;
@@ -148,63 +139,52 @@ uint half_bits(float value) {
 uvec2 half_bits(vec2 value) { return uvec2(half_bits(value.x), half_bits(value.y)); }
 uvec3 half_bits(vec3 value) { return uvec3(half_bits(value.xy), half_bits(value.z)); }
 uvec4 half_bits(vec4 value) { return uvec4(half_bits(value.xy), half_bits(value.zw)); }
-""",
-    "half_round": """
+
 float half_round(float value) { return half_value(half_bits(value)); }
 vec2 half_round(vec2 value) { return half_value(half_bits(value)); }
 vec3 half_round(vec3 value) { return half_value(half_bits(value)); }
 vec4 half_round(vec4 value) { return half_value(half_bits(value)); }
-""",
-    "long_less": """
+
 bool long_less(uvec2 a, uvec2 b) { return a.y < b.y || (a.y == b.y && a.x < b.x); }
-""",
-    "long_signed_less": """
+
 bool long_signed_less(uvec2 a, uvec2 b) { return int(a.y) < int(b.y) || (a.y == b.y && a.x < b.x); }
-""",
-    "long_add": """
+
 uvec2 long_add(uvec2 a, uvec2 b) {
     uint low = a.x + b.x;
     return uvec2(low, a.y + b.y + uint(low < a.x));
 }
-""",
-    "long_subtract": """
+
 uvec2 long_subtract(uvec2 a, uvec2 b) { return uvec2(a.x - b.x, a.y - b.y - uint(a.x < b.x)); }
-""",
-    "long_negate": """
+
 uvec2 long_negate(uvec2 a) { return uvec2(0u - a.x, 0u - a.y - uint(a.x != 0u)); }
-""",
-    "long_multiply": """
+
 uvec2 long_multiply(uvec2 a, uvec2 b) {
     uint high, low;
     umulExtended(a.x, b.x, high, low);
     return uvec2(low, high + a.x * b.y + a.y * b.x);
 }
-""",
-    "long_left": """
+
 uvec2 long_left(uvec2 a, uvec2 count) {
     uint n = count.x & 63u;
     if (n >= 32u)
         return uvec2(0u, a.x << (n - 32u));
     return n == 0u ? a : uvec2(a.x << n, (a.y << n) | (a.x >> (32u - n)));
 }
-""",
-    "long_right": """
+
 uvec2 long_right(uvec2 a, uvec2 count) {
     uint n = count.x & 63u;
     if (n >= 32u)
         return uvec2(a.y >> (n - 32u), 0u);
     return n == 0u ? a : uvec2((a.x >> n) | (a.y << (32u - n)), a.y >> n);
 }
-""",
-    "long_signed_right": """
+
 uvec2 long_signed_right(uvec2 a, uvec2 count) {
     uint n = count.x & 63u;
     if (n >= 32u)
         return uvec2(uint(int(a.y) >> (n - 32u)), uint(int(a.y) >> 31));
     return n == 0u ? a : uvec2((a.x >> n) | (a.y << (32u - n)), uint(int(a.y) >> n));
 }
-""",
-    "long_divide": """
+
 uvec2 long_divide(uvec2 a, uvec2 b) {
     if ((a.y | b.y) == 0u)
         return uvec2(a.x / b.x, 0u);
@@ -221,41 +201,38 @@ uvec2 long_divide(uvec2 a, uvec2 b) {
     }
     return quotient;
 }
-""",
-    "long_modulo": """
+
 uvec2 long_modulo(uvec2 a, uvec2 b) { return long_subtract(a, long_multiply(long_divide(a, b), b)); }
-""",
-    "long_signed_divide": """
+
 uvec2 long_signed_divide(uvec2 a, uvec2 b) {
     uvec2 quotient = long_divide(long_abs(a), long_abs(b));
     return int(a.y ^ b.y) < 0 ? long_negate(quotient) : quotient;
 }
-""",
-    "long_signed_modulo": """
+
 uvec2 long_signed_modulo(uvec2 a, uvec2 b) {
     return long_subtract(a, long_multiply(long_signed_divide(a, b), b));
 }
-""",
-    "long_abs": """
+
 uvec2 long_abs(uvec2 a) { return mix(a, long_negate(a), bvec2(int(a.y) < 0)); }
-""",
-    "long_signed_abs": """
+
 uvec2 long_signed_abs(uvec2 a) { return long_abs(a); }
-""",
-    "long_signed_sign": """
+
 uvec2 long_signed_sign(uvec2 a) {
     return int(a.y) < 0 ? uvec2(0xFFFFFFFFu) : uvec2(uint(a != uvec2(0u)), 0u);
 }
-""",
-    "long_min": "uvec2 long_min(uvec2 a, uvec2 b) { return long_less(b, a) ? b : a; }",
-    "long_max": "uvec2 long_max(uvec2 a, uvec2 b) { return long_less(a, b) ? b : a; }",
-    "long_signed_min": "uvec2 long_signed_min(uvec2 a, uvec2 b) { return long_signed_less(b, a) ? b : a; }",
-    "long_signed_max": "uvec2 long_signed_max(uvec2 a, uvec2 b) { return long_signed_less(a, b) ? b : a; }",
-    "long_clamp": "uvec2 long_clamp(uvec2 a, uvec2 b, uvec2 c) { return long_min(long_max(a, b), c); }",
-    "long_signed_clamp": """
+
+uvec2 long_min(uvec2 a, uvec2 b) { return long_less(b, a) ? b : a; }
+
+uvec2 long_max(uvec2 a, uvec2 b) { return long_less(a, b) ? b : a; }
+
+uvec2 long_signed_min(uvec2 a, uvec2 b) { return long_signed_less(b, a) ? b : a; }
+
+uvec2 long_signed_max(uvec2 a, uvec2 b) { return long_signed_less(a, b) ? b : a; }
+
+uvec2 long_clamp(uvec2 a, uvec2 b, uvec2 c) { return long_min(long_max(a, b), c); }
+
 uvec2 long_signed_clamp(uvec2 a, uvec2 b, uvec2 c) { return long_signed_min(long_signed_max(a, b), c); }
-""",
-    "long_integer_power": """
+
 uvec2 long_integer_power(uvec2 base, uvec2 exponent) {
     uvec2 power = uvec2(1u, 0u);
     for (int i = exponent.y != 0u ? 32 + findMSB(exponent.y) : findMSB(exponent.x); i >= 0; --i) {
@@ -265,8 +242,7 @@ uvec2 long_integer_power(uvec2 base, uvec2 exponent) {
     }
     return power;
 }
-""",
-    "long_signed_integer_power": """
+
 uvec2 long_signed_integer_power(uvec2 base, uvec2 exponent) {
     if (int(exponent.y) >= 0)
         return long_integer_power(base, exponent);
@@ -275,22 +251,20 @@ uvec2 long_signed_integer_power(uvec2 base, uvec2 exponent) {
         return uvec2(1u, 0u);
     return minus ? base : uvec2(0u);
 }
-""",
-    "long_of_int": "uvec2 long_of_int(int a) { return uvec2(uint(a), uint(a >> 31)); }",
-    "long_of_float": """
+
+uvec2 long_of_int(int a) { return uvec2(uint(a), uint(a >> 31)); }
+
 uvec2 long_of_float(float a) {
     float high = floor(a * 2.3283064365386963e-10);
     return uvec2(uint(a - high * 4294967296.0), uint(high));
 }
-""",
-    "long_signed_of_float": """
+
 uvec2 long_signed_of_float(float a) {
     uvec2 size = long_of_float(floor(abs(a)));
     return a < 0.0 ? long_negate(size) : size;
 }
-""",
-    # rounded in integers, as halves are; without branches, which SwiftShader compiles for minutes in loops
-    "float_of_long": """
+
+// rounded in integers, as halves are; without branches, which SwiftShader compiles for minutes in loops
 float float_of_long(uvec2 a) {
     uint last = uint(mix(findMSB(a.x), 32 + findMSB(a.y), a.y != 0u));
     uint n = 63u - last;
@@ -303,58 +277,66 @@ float float_of_long(uvec2 a) {
     bool small = a.y == 0u && a.x < 0x1000000u;
     return mix(float(fraction) * uintBitsToFloat((last + 104u) << 23), float(a.x), small);
 }
-""",
-    "float_of_signed_long": """
+
 float float_of_signed_long(uvec2 a) {
     float size = float_of_long(long_abs(a));
     return mix(size, -size, int(a.y) < 0);
 }
-""",
-}
-
-for _name in ("Add", "InclusiveAdd", "ExclusiveAdd"):
-    # sums of 16 bits each, of which as many as a subgroup has fit in a word
-    _HELPERS[f"long_subgroup{_name}"] = f"""
-uvec2 long_subgroup{_name}(uvec2 a) {{
-    uvec2 low = subgroup{_name}(a & 0xFFFFu), high = subgroup{_name}(a >> 16);
+"""
+# Sums of 16 bits each, of which as many as a subgroup has fit in a word.
+_SUBGROUP_SUM = """
+uvec2 long_subgroup@(uvec2 a) {
+    uvec2 low = subgroup@(a & 0xFFFFu), high = subgroup@(a >> 16);
     uvec2 sum = long_add(uvec2(low.x, 0u), uvec2(high.x << 16, high.x >> 16));
     return long_add(sum, uvec2(0u, low.y + (high.y << 16)));
+}
+"""
+_SUBGROUP_EXTREME = """
+uvec2 long_{prefix}subgroup{name}(uvec2 a) {{
+    uint high = uint(subgroup{name}({type}(a.y)));
+    return uvec2(subgroup{name}(a.y == high ? a.x : {worst}), high);
 }}
 """
-for _name, _worst in (("Min", "0xFFFFFFFFu"), ("Max", "0u")):
-    for _prefix, _type in (("", "uint"), ("signed_", "int")):
-        _HELPERS[f"long_{_prefix}subgroup{_name}"] = f"""
-uvec2 long_{_prefix}subgroup{_name}(uvec2 a) {{
-    uint high = uint(subgroup{_name}({_type}(a.y)));
-    return uvec2(subgroup{_name}(a.y == high ? a.x : {_worst}), high);
-}}
-"""
+
+
+@functools.cache
+def _helpers() -> dict[str, str]:
+    texts = [
+        _HELPERS,
+        *(_SUBGROUP_SUM.replace("@", name) for name in ("Add", "InclusiveAdd", "ExclusiveAdd")),
+    ]
+    for name, worst in (("Min", "0xFFFFFFFFu"), ("Max", "0u")):
+        texts.append(_SUBGROUP_EXTREME.format(prefix="", type="uint", name=name, worst=worst))
+        texts.append(_SUBGROUP_EXTREME.format(prefix="signed_", type="int", name=name, worst=worst))
+    return read_functions("".join(texts))
 
 
 def helper_lines(lines: Iterable[str]) -> list[str]:
     """Return the definitions of the functions of this module that lines of GLSL call."""
+    helpers = _helpers()
     used: set[str] = set()
     pending = ["\n".join(lines)]
     while pending:
         text = pending.pop()
-        for name in _HELPERS:
+        for name, definition in helpers.items():
             if name not in used and f"{name}(" in text:
                 used.add(name)
-                pending.append(_HELPERS[name])
-    ordered: list[str] = []
+                pending.append(definition)
+    ordered: dict[str, str] = {}
     for name in sorted(used):
-        _place(name, used, ordered)
-    return [line for name in ordered for line in (*_HELPERS[name].strip().splitlines(), "")]
+        _place(name, sorted(used), ordered)
+    return [line for definition in ordered.values() for line in (*definition.splitlines(), "")]
 
 
-def _place(name: str, used: set[str], ordered: list[str]) -> None:
+def _place(name: str, used: list[str], ordered: dict[str, str]) -> None:
     """Put a function behind those that it calls."""
     if name in ordered:
         return
-    for other in sorted(used):
-        if other != name and re.search(rf"\b{other}\(", _HELPERS[name]):
+    definition = _helpers()[name]
+    for other in used:
+        if other != name and re.search(rf"\b{other}\(", definition):
             _place(other, used, ordered)
-    ordered.append(name)
+    ordered[name] = definition
 
 
 # ---- Emulation of types that a device lacks by types that it has -----------------------------------------
@@ -394,7 +376,7 @@ def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
             continue
         if expr.op is Op.RAW or any(map(dt.is_cooperative, kinds)) or expr.op is Op.ATOMIC:
             return False
-        if INT64 in lacks and any(map(_is_long, kinds)) and not _has_long_form(expr, kinds):
+        if INT64 in lacks and any(map(is_long, kinds)) and not _has_long_form(expr, kinds):
             return False
     return not any(dt.is_cooperative(kind) and emulates(kind, lacks) for kind in usage(kernel).dtypes)
 
@@ -405,13 +387,9 @@ def _has_long_form(expr: Expr, kinds: list[dt.DType]) -> bool:
     return dt.float64 not in kinds or expr.op is not Op.CONSTRUCT
 
 
-def _is_long(kind: dt.DType) -> bool:
-    return kind in (dt.int64, dt.uint64)
-
-
 def is_emulated_long(kind: dt.DType, lacks: frozenset[str]) -> bool:
     """Whether a form of a kernel emulates values of a type by two words."""
-    return _is_long(kind) and INT64 in lacks
+    return is_long(kind) and INT64 in lacks
 
 
 def has_long_operation(function: str) -> bool:
@@ -431,14 +409,14 @@ def plain_types(line: str, lacks: frozenset[str]) -> str:
 
 def stand_in(kind: dt.DType, lacks: frozenset[str]) -> dt.DType:
     """Return the scalar type that holds values of a scalar type in a form of a kernel."""
-    if FEATURE_OF.get(kind) not in lacks or _is_long(kind):
+    if FEATURE_OF.get(kind) not in lacks or is_long(kind):
         return kind
     return dt.int32 if kind is dt.int16 else dt.uint32 if kind is dt.uint16 else dt.float32
 
 
 def emulated_literal(value: float, kind: dt.DType, write: Callable[[float, dt.DType], str]) -> str:
     """Write a literal of an emulated type. `write` writes literals of native types."""
-    if _is_long(kind):
+    if is_long(kind):
         return f"uvec2({int(value) & 0xFFFFFFFF}u, {int(value) >> 32 & 0xFFFFFFFF}u)"
     if kind is dt.float16:
         return write(rounded(float(value), dt.float16), dt.float32)
@@ -455,7 +433,7 @@ def back(text: str, kind: dt.DType) -> str:
 
 def write_operation(symbol: str, kind: dt.DType, left: str, right: str) -> str:
     """Write an operation with a result of type `kind`; the operands have parentheses if they need them."""
-    if not _is_long(kind):
+    if not is_long(kind):
         text = f"{left} {symbol} {right}"
         return f"({text})" if symbol in _CLOSED and not dt.is_float_dtype(kind) else back(text, kind)
     if symbol in _LONG_OPERATORS:
@@ -485,12 +463,11 @@ def write_call(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
         return f"{_BITS_OF_HALVES[name]}({texts[0]})"
     if name in _SAME_WORDS and INT64 in lacks:
         return texts[0]
-    if expr.op is Op.CALL and _is_long(kind) and name in _LONG_CALLS:
+    functions = _LONG_CALLS if expr.op is Op.CALL else _LONG_EXTREMES
+    if is_long(kind) and name in functions:
         name = f"long_{_sign_prefix(kind)}{name}"
-    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_SUMS:
+    elif expr.op is Op.SUBGROUP and is_long(kind) and name in _LONG_SUMS:
         name = f"long_{name}"
-    elif expr.op is Op.SUBGROUP and _is_long(kind) and name in _LONG_EXTREMES:
-        name = f"long_{_sign_prefix(kind)}{name}"
     text = f"{name}({', '.join(texts)})"
     return back(text, kind) if emulates(kind, lacks) else text
 
@@ -500,10 +477,10 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
     kind, scalar = expr.dtype, dt.component_type(expr.dtype)
     if dt.is_array(kind):
         return f"{kind.glsl_type}({', '.join(texts)})" if texts else "{}"
-    if emulates(kind, lacks) and _is_long(kind):
+    if emulates(kind, lacks) and is_long(kind):
         return _as_long(kind, expr.args[0].dtype, texts[0])
     parts = [
-        _of_long(scalar, arg.dtype, text) if _is_long(arg.dtype) and INT64 in lacks else text
+        _of_long(scalar, arg.dtype, text) if is_long(arg.dtype) and INT64 in lacks else text
         for arg, text in zip(expr.args, texts, strict=True)
     ]
     if dt.is_scalar(kind) and len(parts) == 1 and expr.args[0].dtype is kind:
@@ -514,7 +491,7 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
 
 
 def _as_long(kind: dt.DType, given: dt.DType, text: str) -> str:
-    if _is_long(given):
+    if is_long(given):
         return text
     if dt.is_float_dtype(given):
         return f"long_{_sign_prefix(kind)}of_float(float({text}))"
@@ -619,17 +596,14 @@ def lane_functions(
     for name in sorted(found):
         kind = found[name].dtype
         over, operation = _parts(found[name])
-        neutral = _neutral(operation, dt.component_type(kind))
-        write = emulated_literal if emulates(kind, lacks) else _write_plainly
-        text = write(neutral, dt.component_type(kind), literal)
+        scalar = dt.component_type(kind)
+        neutral = _neutral(operation, scalar)
+        emulated = emulates(kind, lacks)
+        text = emulated_literal(neutral, scalar, literal) if emulated else literal(neutral, scalar)
         lines += _function(
             name, kind.glsl_type, over, f"{kind.glsl_type}({text})", _rule(operation, kind, lacks)
         )
     return lines
-
-
-def _write_plainly(value: float, kind: dt.DType, literal: Callable[[float, dt.DType], str]) -> str:
-    return literal(value, kind)
 
 
 def _name_of_lanes(expr: Expr) -> str:
@@ -658,7 +632,7 @@ def _rule(operation: str, kind: dt.DType, lacks: frozenset[str]) -> str:
     if kind is dt.bool_:
         return _TRUTH_RULES[operation]
     if is_emulated_long(kind, lacks) and operation in _LONG_RULES:
-        return _LONG_RULES[operation].format("signed_" if kind is dt.int64 else "")
+        return _LONG_RULES[operation].format(_sign_prefix(kind))
     return _RULES[operation]
 
 

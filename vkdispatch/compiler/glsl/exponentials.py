@@ -3,16 +3,8 @@
 from fractions import Fraction
 from math import factorial
 
-from vkdispatch.compiler.glsl.precision import (
-    LN_2,
-    LOG10_2,
-    LOG10_E,
-    Precision,
-    Text,
-    constant,
-    number,
-    polynomial,
-)
+from vkdispatch.compiler.glsl import precision as pr
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- exp, exp2, expm1 and the hyperbolic functions -------------------------------------------------------
 #
@@ -21,28 +13,28 @@ from vkdispatch.compiler.glsl.precision import (
 # Taylor's series, as a pair.
 
 
-def _exp(precision: Precision) -> list[Fraction]:
+def _exp(precision: pr.Precision) -> list[Fraction]:
     return [Fraction(1, factorial(n)) for n in range(2, 15 if precision.double else 9)]
 
 
-EXPONENTIAL_CONSTANTS: dict[str, Text] = {
-    "ln_2": lambda p: p.pair_text(LN_2),
-    "one_by_ln_2": constant(lambda p: 1 / LN_2),
+EXPONENTIAL_CONSTANTS: dict[str, pr.Text] = {
+    "ln_2": lambda p: p.pair_text(pr.LN_2),
+    "one_by_ln_2": pr.constant(lambda p: 1 / pr.LN_2),
     # a multiple of these takes all bits of an exponent
-    "ln_2_short": constant(lambda p: p.pieces(LN_2, p.bits - (13 if p.double else 10))[0]),
-    "ln_2_rest": constant(lambda p: p.pieces(LN_2, p.bits - (13 if p.double else 10))[1]),
+    "ln_2_short": pr.constant(lambda p: p.pieces(pr.LN_2, p.bits - (13 if p.double else 10))[0]),
+    "ln_2_rest": pr.constant(lambda p: p.pieces(pr.LN_2, p.bits - (13 if p.double else 10))[1]),
     # exp is zero or infinite beyond
-    "exp_limit": number(760.0, 110.0),
-    "exp2_limit": number(1100.0, 160.0),
+    "exp_limit": pr.number(760.0, 110.0),
+    "exp2_limit": pr.number(1100.0, 160.0),
     # here exp(x) swamps exp(-x)
-    "far": number(39.0, 18.0),
+    "far": pr.number(39.0, 18.0),
 }
 
-EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
+EXPONENTIAL_FUNCTIONS: dict[str, pr.Text] = {
     # (exp(r) - 1 - r) / r**2
-    "exp_series": polynomial("exp_series", _exp),
-    # exp(x) = 2**k * (1 + what is returned)
-    "exp_parts": """
+    "exp_series": pr.polynomial("exp_series", _exp),
+    **read_functions("""
+// exp(x) = 2**k * (1 + what is returned)
 @pair @exp_parts(@pair x, out int k) {
     precise @real n = roundEven(x.x * @one_by_ln_2);
     k = int(n);
@@ -53,8 +45,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real e = s.x * s.x * @exp_series(s.x) + (s.y + s.y * s.x);
     return @quick_sum(s.x, e);
 }
-""",
-    "exp_of_pair": """
+
 @real @exp_of_pair(@pair x) {
     int k;
     @pair e = @exp_parts(x, k);
@@ -62,14 +53,12 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + e.y);
     return @scale(y, k);
 }
-""",
-    "exp": """
+
 @real @exp(@real x) {
     @real y = @exp_of_pair(@pair(clamp(x, -@exp_limit, @exp_limit), 0.0));
     return isnan(x) ? x : y;
 }
-""",
-    "exp2": """
+
 @real @exp2(@real x) {
     @real limited = clamp(x, -@exp2_limit, @exp2_limit);
     precise @real n = roundEven(limited);
@@ -81,9 +70,8 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     y = @scale(y, k + int(n));
     return isnan(x) ? x : y;
 }
-""",
-    # exp(x) - 1 for x <= far
-    "expm1_of_pair": """
+
+// exp(x) - 1 for x <= far
 @pair @expm1_of_pair(@pair x) {
     int k;
     @pair e = @exp_parts(x, k);
@@ -93,8 +81,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     precise @real rest = s.y + p * e.y;
     return @quick_sum(s.x, rest);
 }
-""",
-    "expm1": """
+
 @real @expm1(@real x) {
     @real y = x;
     if (x > @far) {
@@ -104,8 +91,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return y;
 }
-""",
-    "sinh": """
+
 @real @sinh(@real x) {
     @real a = abs(x);
     precise @real y = a;
@@ -118,8 +104,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    "cosh": """
+
 @real @cosh(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -132,9 +117,8 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : y;
 }
-""",
-    # of E = exp(2x) - 1 it is E / (E + 2)
-    "tanh": """
+
+// of E = exp(2x) - 1 it is E / (E + 2)
 @real @tanh(@real x) {
     @real a = abs(x);
     precise @real y = a;
@@ -145,7 +129,7 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
+"""),
 }
 
 
@@ -156,26 +140,26 @@ EXPONENTIAL_FUNCTIONS: dict[str, Text] = {
 # terms of the series are pairs, so that `pow` has the digits that its exponent multiplies.
 
 
-def _artanh(precision: Precision) -> list[Fraction]:
+def _artanh(precision: pr.Precision) -> list[Fraction]:
     return [Fraction(2, 2 * n + 1) for n in range(2, 14 if precision.double else 7)]
 
 
-LOGARITHM_CONSTANTS: dict[str, Text] = {
+LOGARITHM_CONSTANTS: dict[str, pr.Text] = {
     "two_thirds": lambda p: p.pair_text(Fraction(2, 3)),
-    "log2_e": lambda p: p.pair_text(1 / LN_2),
-    "log10_e": lambda p: p.pair_text(LOG10_E),
-    "log10_2_short": constant(lambda p: p.pieces(LOG10_2, p.bits - (13 if p.double else 10))[0]),
-    "log10_2_rest": constant(lambda p: p.pieces(LOG10_2, p.bits - (13 if p.double else 10))[1]),
+    "log2_e": lambda p: p.pair_text(1 / pr.LN_2),
+    "log10_e": lambda p: p.pair_text(pr.LOG10_E),
+    "log10_2_short": pr.constant(lambda p: p.pieces(pr.LOG10_2, p.bits - (13 if p.double else 10))[0]),
+    "log10_2_rest": pr.constant(lambda p: p.pieces(pr.LOG10_2, p.bits - (13 if p.double else 10))[1]),
     # x**2 + 1 and x**2 are the same beyond
-    "large": number(2.0**28, 2.0**13),
+    "large": pr.number(2.0**28, 2.0**13),
     # larger exponents give 0, 1 or infinity all the same
-    "pow_limit": number(2.0**64, 2.0**33),
+    "pow_limit": pr.number(2.0**64, 2.0**33),
 }
 
-LOGARITHM_FUNCTIONS: dict[str, Text] = {
-    "artanh_series": polynomial("artanh_series", _artanh),
-    # x + y = 2**k * m: k and log(m), for positive x and |y| of half a unit in the last place of x at most
-    "log_parts": """
+LOGARITHM_FUNCTIONS: dict[str, pr.Text] = {
+    "artanh_series": pr.polynomial("artanh_series", _artanh),
+    **read_functions("""
+// x + y = 2**k * m: k and log(m), for positive x and |y| of half a unit in the last place of x at most
 @pair @log_parts(@real x, @real y, out int k) {
     bool small = x < @smallest;
     precise @real lifted = small ? x * @lift : x;
@@ -201,8 +185,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real e = l.y + (s.y + s.y + t.y);
     return @quick_sum(l.x, e);
 }
-""",
-    "log_of_pair": """
+
 @pair @log_of_pair(@real x, @real y) {
     int k;
     @pair l = @log_parts(x, y, k);
@@ -212,19 +195,16 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real rest = s.y + (n * @ln_2_rest + l.y);
     return @quick_sum(s.x, rest);
 }
-""",
-    # a logarithm where x is positive and finite
-    "log_result": """
+
+// a logarithm where x is positive and finite
 @real @log_result(@real x, @real y) {
     return x > 0.0 ? (x <= @largest ? y : x) : x == 0.0 ? -@inf : isnan(x) ? x : @nan;
 }
-""",
-    "log": """
+
 @real @log(@real x) {
     return @log_result(x, @log_of_pair(x, 0.0).x);
 }
-""",
-    "log2": """
+
 @real @log2(@real x) {
     int k;
     @pair l = @multiply(@log_parts(x, 0.0, k), @log2_e);
@@ -232,8 +212,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + l.y);
     return @log_result(x, y);
 }
-""",
-    "log10": """
+
 @real @log10(@real x) {
     int k;
     @pair l = @multiply(@log_parts(x, 0.0, k), @log10_e);
@@ -243,15 +222,13 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     precise @real y = s.x + (s.y + (n * @log10_2_rest + l.y));
     return @log_result(x, y);
 }
-""",
-    "log1p": """
+
 @real @log1p(@real x) {
     @pair s = @sum(1.0, x);
     @real y = @log_of_pair(s.x, s.y).x;
     return abs(x) < @tiny_square ? x : @log_result(s.x, y);
 }
-""",
-    "pow": """
+
 @real @pow(@real x, @real y) {
     @real a = abs(x);
     @pair t = @multiply(@log_of_pair(a, 0.0), @pair(clamp(y, -@pow_limit, @pow_limit), 0.0));
@@ -273,9 +250,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     r = isnan(x) || isnan(y) ? @nan : r;
     return y == 0.0 || x == 1.0 ? 1.0 : r;
 }
-""",
-    # log(x + sqrt(x**2 + 1))
-    "asinh": """
+
+// log(x + sqrt(x**2 + 1))
 @real @asinh(@real x) {
     @real a = abs(x);
     bool large = a > @large;
@@ -288,9 +264,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     @real y = a < @tiny || !(a <= @largest) ? a : l.x;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    # log(x + sqrt(x**2 - 1))
-    "acosh": """
+
+// log(x + sqrt(x**2 - 1))
 @real @acosh(@real x) {
     bool large = x > @large;
     @real b = large ? 1.0 : x;
@@ -301,9 +276,8 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     l = large ? @add(l, @ln_2) : l;
     return x >= 1.0 ? (x <= @largest ? l.x : x) : isnan(x) ? x : @nan;
 }
-""",
-    # log((1 + x) / (1 - x)) / 2
-    "atanh": """
+
+// log((1 + x) / (1 - x)) / 2
 @real @atanh(@real x) {
     @real a = abs(x);
     @pair s = @divide(@quick_sum(1.0, a), @quick_sum(1.0, -a));
@@ -312,7 +286,7 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
     y = a < @tiny ? a : a < 1.0 ? y : a == 1.0 ? @inf : @nan;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
+"""),
 }
 
 
@@ -325,16 +299,16 @@ LOGARITHM_FUNCTIONS: dict[str, Text] = {
 # Chebyshev interpolation of the cube root on [1, 2], with an error of 1.7e-6
 _CBRT = (0.47514694, 0.83174314, -0.46029773, 0.1966548, -0.048318321, 0.005072953)
 
-ROOT_CONSTANTS: dict[str, Text] = {
-    "much": number(2.0**500, 2.0**60),
-    "little": number(2.0**-400, 2.0**-40),
-    "shrink": number(2.0**-600, 2.0**-80),
-    "grow": number(2.0**600, 2.0**80),
+ROOT_CONSTANTS: dict[str, pr.Text] = {
+    "much": pr.number(2.0**500, 2.0**60),
+    "little": pr.number(2.0**-400, 2.0**-40),
+    "shrink": pr.number(2.0**-600, 2.0**-80),
+    "grow": pr.number(2.0**600, 2.0**80),
 }
 
-ROOT_FUNCTIONS: dict[str, Text] = {
-    "cbrt_start": polynomial("cbrt_start", lambda _: _CBRT),
-    "cbrt": """
+ROOT_FUNCTIONS: dict[str, pr.Text] = {
+    "cbrt_start": pr.polynomial("cbrt_start", lambda _: _CBRT),
+    **read_functions("""
 @real @cbrt(@real x) {
     @real a = abs(x);
     precise @real lifted = a < @smallest ? a * @lift : a;
@@ -353,8 +327,7 @@ ROOT_FUNCTIONS: dict[str, Text] = {
     y = @scale(y, third - 1024 - (a < @smallest ? @lift_exponent / 3 : 0));
     return a > 0.0 && a <= @largest ? (@is_negative(x) ? -y : y) : x;
 }
-""",
-    "hypot": """
+
 @real @hypot(@real x, @real y) {
     precise @real longer = max(abs(x), abs(y));
     precise @real shorter = min(abs(x), abs(y));
@@ -366,5 +339,5 @@ ROOT_FUNCTIONS: dict[str, Text] = {
     bool infinite = abs(x) > @largest || abs(y) > @largest;
     return infinite ? @inf : isnan(x) || isnan(y) ? @nan : r;
 }
-""",
+"""),
 }

@@ -10,6 +10,7 @@ from vkdispatch.compiler.glsl import spelling
 from vkdispatch.compiler.glsl.emulation import goes_by_lanes, write_by_lanes
 from vkdispatch.compiler.glsl.helpers import narrows_float
 from vkdispatch.compiler.glsl.packing import Names
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.statements import HALF_OF_DOUBLE, HALF_OF_FLOAT, emulates
 
 
@@ -48,12 +49,12 @@ def _write_emulated(expr: ir.Expr, names: Names) -> str | None:
     if op is ir.Op.BINARY:
         left, right = (_operand(arg, names, spelling.PREFIX) for arg in expr.args)
         return emulation.write_operation(str(expr.value), kind, left, right)
-    if op is ir.Op.COMPARE and expr.args[0].dtype in (dt.int64, dt.uint64):
+    if op is ir.Op.COMPARE and is_long(expr.args[0].dtype):
         left, right = (_operand(arg, names, spelling.PREFIX) for arg in expr.args)
         return emulation.write_comparison(str(expr.value), expr.args[0].dtype, left, right)
     if op is ir.Op.UNARY:
         text = _operand(expr.args[0], names, spelling.POSTFIX)
-        if kind in (dt.int64, dt.uint64):
+        if is_long(kind):
             return f"~{text}" if expr.value == "~" else f"long_negate({text})"
         return emulation.back(f"{expr.value}{text}", kind)
     if op not in (ir.Op.CALL, ir.Op.SUBGROUP, ir.Op.CONSTRUCT):
@@ -72,8 +73,8 @@ def full_text(expr: ir.Expr, names: Names) -> str:
 
 def _operand(expr: ir.Expr, names: Names, strength: int) -> str:
     """Text of an operand, in parentheses if it holds together less than `strength`."""
-    text, own = write_expression(expr, names)
-    return text if own >= strength else f"({text})"
+    text, binding = write_expression(expr, names)
+    return text if binding >= strength else f"({text})"
 
 
 def _list(args: tuple[ir.Expr, ...], names: Names) -> str:
@@ -89,11 +90,11 @@ def _literal(expr: ir.Expr, names: Names) -> tuple[str, int]:
 def _argument(expr: ir.Expr, names: Names) -> tuple[str, int]:
     assert isinstance(expr.value, ir.Argument)
     if expr.value.name in names.halves:
-        return _packed_argument(expr.value, names), spelling.POSTFIX
+        return _write_packed_argument(expr.value, names), spelling.POSTFIX
     return f"{names.block}.{expr.value.name}", spelling.POSTFIX
 
 
-def _packed_argument(argument: ir.Argument, names: Names) -> str:
+def _write_packed_argument(argument: ir.Argument, names: Names) -> str:
     """Write an argument of 16 bits, or a vector of such, whose words hold several."""
     scalar, start = dt.component_type(argument.dtype), names.halves[argument.name]
     parts = []
@@ -114,7 +115,7 @@ def _register(expr: ir.Expr, names: Names) -> tuple[str, int]:
 
 
 def _element(expr: ir.Expr, names: Names) -> tuple[str, int]:
-    packed = packed_place(expr, names)
+    packed = find_packed_place(expr, names)
     if packed is not None:
         return names.packing.load(*packed), spelling.POSTFIX
     text = _item_text(expr, names)
@@ -132,7 +133,9 @@ def element_place(expr: ir.Expr, names: Names, indices: tuple[ir.Expr, ...] = ()
             text if index.op is ir.Op.LITERAL else f"min({text}, {index.dtype.glsl_type}({count - 1}))"
             for text, index, count in zip(within, indices, dt.array_shape(expr.dtype), strict=False)
         ]
-        return _addressed_place(expr.value, expr.args[0], names) + spelling.field_text(expr.value, within)
+        return _write_addressed_place(expr.value, expr.args[0], names) + spelling.field_text(
+            expr.value, within
+        )
     if isinstance(expr.value, ir.SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]" + "".join(f"[{i}]" for i in within)
     return (
@@ -159,7 +162,7 @@ def _index_text(index: ir.Expr, names: Names) -> str:
     return f"({text}).x" if names.lacks and emulates(index.dtype, names.lacks) else text
 
 
-def packed_place(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt.DType, str] | None:
+def find_packed_place(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt.DType, str] | None:
     """Return where a place lies that is, or is part of, an element packed in words; None for any other.
 
     Its buffer, the type that lies there and the one that kernels compute with, and the place in bytes.
@@ -173,8 +176,8 @@ def packed_place(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt
     if place.op not in (ir.Op.COMPONENT, ir.Op.INDEX):
         return None
     if dt.is_array(place.args[0].dtype):
-        return _packed_item(place, names)
-    whole = packed_place(place.args[0], names)
+        return _find_packed_item(place, names)
+    whole = find_packed_place(place.args[0], names)
     if whole is None:
         return None
     storage, kind, _, at = whole
@@ -186,10 +189,10 @@ def packed_place(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt
     return storage, part, place.dtype, names.packing.beyond(at, offset)
 
 
-def _packed_item(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt.DType, str] | None:
+def _find_packed_item(place: ir.Expr, names: Names) -> tuple[ir.Storage, dt.DType, dt.DType, str] | None:
     """Return where an item of an array lies that is a field of an element packed in words."""
     element, indices = ir.split_array_indices(place)
-    packed = packed_place(element, names)
+    packed = find_packed_place(element, names)
     if packed is None:
         return None
     storage, kind, _, at = packed
@@ -223,7 +226,7 @@ def array_text(element: ir.Expr, names: Names) -> tuple[str, str]:
     return f"{array.name}.data", f"uint({full_text(index, names)})"
 
 
-def _addressed_place(buffer: ir.Storage, index: ir.Expr, names: Names) -> str:
+def _write_addressed_place(buffer: ir.Storage, index: ir.Expr, names: Names) -> str:
     """Write where an element of a buffer lies that is reached by its address."""
     address = f"{names.block}.{names.addresses[buffer.index]}"
     size = buffer.element_size
@@ -277,7 +280,7 @@ def unknown_zero(symbol: str, left: ir.Expr, right: ir.Expr, names: Names) -> st
     apart. So none may know the quotient: bit 63 of a device address is 0, but compilers cannot tell.
     """
     kind = left.dtype
-    if symbol not in ("/", "%") or kind not in (dt.int64, dt.uint64) or not names.addresses:
+    if symbol not in ("/", "%") or not is_long(kind) or not names.addresses:
         return None
     if right.op is ir.Op.LITERAL and isinstance(right.value, int):
         power_of_two = right.value > 0 and right.value & (right.value - 1) == 0
@@ -287,7 +290,7 @@ def unknown_zero(symbol: str, left: ir.Expr, right: ir.Expr, names: Names) -> st
     return f"({zero})" if kind is dt.uint64 else f"int64_t({zero})"
 
 
-def updated_text(place: str, symbol: str, left: ir.Expr, right: ir.Expr, names: Names) -> str:
+def update_text(place: str, symbol: str, left: ir.Expr, right: ir.Expr, names: Names) -> str:
     """Write the statement that combines what lies in a place with a value, and leaves the result there."""
     zero = unknown_zero(symbol, left, right, names)
     if zero is None:
@@ -296,21 +299,21 @@ def updated_text(place: str, symbol: str, left: ir.Expr, right: ir.Expr, names: 
 
 
 def _write_mixed(expr: ir.Expr, names: Names, symbol: str, strength: int) -> str:
-    text, own = write_expression(expr, names)
-    compound = own < spelling.PREFIX
+    text, binding = write_expression(expr, names)
+    compound = binding < spelling.PREFIX
     other = expr.op is ir.Op.BINARY and expr.value != symbol
     unfamiliar = symbol in spelling.UNFAMILIAR or (
         expr.op is ir.Op.BINARY and expr.value in spelling.UNFAMILIAR
     )
-    return f"({text})" if own < strength or (compound and other and unfamiliar) else text
+    return f"({text})" if binding < strength or (compound and other and unfamiliar) else text
 
 
 def _logical(expr: ir.Expr, names: Names) -> tuple[str, int]:
     strength = spelling.STRENGTH[str(expr.value)]
     parts = []
     for arg in expr.args:
-        text, own = write_expression(arg, names)
-        nested = own <= spelling.AND
+        text, binding = write_expression(arg, names)
+        nested = binding <= spelling.AND
         parts.append(f"({text})" if nested else text)
     return f" {expr.value} ".join(parts), strength
 

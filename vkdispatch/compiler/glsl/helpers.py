@@ -149,9 +149,9 @@ def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
     written = resource_access(kernel).writes
     makes = find_operations(kernel, Op.CONSTRUCT)
     narrowed = any(
-        dt.component_type(each.dtype) is dt.float16 and any(map(narrows_float, each.args)) for each in makes
+        dt.component_type(expr.dtype) is dt.float16 and any(map(narrows_float, expr.args)) for expr in makes
     )
-    widened = (arg for each in makes if dt.component_type(each.dtype) is dt.float32 for arg in each.args)
+    widened = (arg for expr in makes if dt.component_type(expr.dtype) is dt.float32 for arg in expr.args)
     return narrowed and any(
         dt.component_type(arg.dtype) is dt.float16 and not _is_input(arg, written) for arg in widened
     )
@@ -217,8 +217,8 @@ def _mathematics(calls: list[Expr]) -> list[str]:
     for (name, kind), call in sorted(forms.items()):
         count = dt.component_count(call.dtype)
         names = "xy"[: len(call.args)]
-        parameters = ", ".join(f"{kind} {each}" for each in names)
-        parts = (", ".join(f"{each}.{'xyzw'[i]}" for each in names) for i in range(count))
+        parameters = ", ".join(f"{kind} {name}" for name in names)
+        parts = (", ".join(f"{name}.{'xyzw'[i]}" for name in names) for i in range(count))
         results = ", ".join(f"{name}({part})" for part in parts)
         lines += [f"{kind} {name}({parameters}) {{", f"    return {kind}({results});", "}", ""]
     return lines

@@ -5,25 +5,9 @@ import re
 from fractions import Fraction
 from math import factorial
 
-from vkdispatch.compiler.glsl import exponentials
-from vkdispatch.compiler.glsl.precision import (
-    DOUBLE,
-    HALF_LOG_2_PI,
-    PAIR_CONSTANTS,
-    PAIR_FUNCTIONS,
-    PI,
-    SINGLE,
-    Precision,
-    Text,
-    number,
-    polynomial,
-)
-from vkdispatch.compiler.glsl.trigonometry import (
-    ARC_CONSTANTS,
-    ARC_FUNCTIONS,
-    TRIGONOMETRIC_CONSTANTS,
-    TRIGONOMETRIC_FUNCTIONS,
-)
+from vkdispatch.compiler.glsl import exponentials, trigonometry
+from vkdispatch.compiler.glsl import precision as pr
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- erf, erfc, gamma and lgamma -------------------------------------------------------------------------
 #
@@ -69,51 +53,50 @@ _BERNOULLI = (
 )
 
 
-def _erf(precision: Precision) -> list[float]:
+def _erf(precision: pr.Precision) -> list[float]:
     scale = 1.1283791670955126  # 2 / sqrt(pi)
     terms = [scale * (-1) ** n / (factorial(n) * (2 * n + 1)) for n in range(13 if precision.double else 7)]
     return [0.1283791670955126, *terms[1:]]
 
 
-def _stirling(precision: Precision) -> list[Fraction]:
+def _stirling(precision: pr.Precision) -> list[Fraction]:
     count = 9 if precision.double else 4
     return [b / (2 * n * (2 * n - 1)) for n, b in enumerate(_BERNOULLI[:count], 1)]
 
 
-SPECIAL_CONSTANTS: dict[str, Text] = {
-    "erfc_middle": number(3.75, 2.5),
-    "erfc_limit": number(28.0, 11.0),
-    "stirling_limit": number(12.0, 7.0),
-    "gamma_limit": number(220.0, 60.0),
-    "stirling_constant": lambda p: p.pair_text(HALF_LOG_2_PI - Fraction(1, 2)),
-    "whole_limit": number(2.0**52, 2.0**23),
-    "one_by_pi": lambda p: p.pair_text(1 / PI),
+SPECIAL_CONSTANTS: dict[str, pr.Text] = {
+    "erfc_middle": pr.number(3.75, 2.5),
+    "erfc_limit": pr.number(28.0, 11.0),
+    "stirling_limit": pr.number(12.0, 7.0),
+    "gamma_limit": pr.number(220.0, 60.0),
+    "stirling_constant": lambda p: p.pair_text(pr.HALF_LOG_2_PI - Fraction(1, 2)),
+    "whole_limit": pr.number(2.0**52, 2.0**23),
+    "one_by_pi": lambda p: p.pair_text(1 / pr.PI),
 }
 
-SPECIAL_FUNCTIONS: dict[str, Text] = {
-    # llvmpipe of Mesa 22.3 rounds halves of doubles towards zero, and keeps the fractions of large ones
-    "trunc": """
+SPECIAL_FUNCTIONS: dict[str, pr.Text] = {
+    # erf(x) / x - 1, of x**2
+    "erf_series": pr.polynomial("erf_series", _erf),
+    "erfc_series": pr.polynomial("erfc_series", lambda p: _ERFC_64 if p.double else _ERFC_32),
+    "lgamma_series": pr.polynomial("lgamma_series", lambda p: _LGAMMA_64 if p.double else _LGAMMA_32),
+    "stirling_series": pr.polynomial("stirling_series", _stirling),
+    **read_functions("""
+// llvmpipe of Mesa 22.3 rounds halves of doubles towards zero, and keeps the fractions of large ones
 @real @trunc(@real x) {
     return x < 0.0 ? ceil(x) : floor(x);
 }
-""",
-    "round": """
+
 @real @round(@real x) {
     precise @real size = abs(x) + @whole_limit;
     precise @real whole = size - @whole_limit;
     return abs(x) < @whole_limit ? (x < 0.0 ? -whole : whole) : x;
 }
-""",
-    "round_even": """
+
 @real @round_even(@real x) {
     return @round(x);
 }
-""",
-    # erf(x) / x - 1, of x**2
-    "erf_series": polynomial("erf_series", _erf),
-    "erfc_series": polynomial("erfc_series", lambda p: _ERFC_64 if p.double else _ERFC_32),
-    # for x >= 1/2
-    "erfc_far": """
+
+// for x >= 1/2
 @real @erfc_far(@real x) {
     @real a = min(x, @erfc_limit);
     precise @real t = (a - @erfc_middle) / (a + @erfc_middle);
@@ -123,16 +106,14 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     precise @real y = g + g * e.x;
     return @scale(y, k);
 }
-""",
-    "erf_near": """
+
 @real @erf_near(@real x) {
     // by 2**24, for devices that take subnormal numbers for zero
     precise @real s = 16777216.0 * x;
     precise @real y = (s + s * @erf_series(x * x)) * 5.9604644775390625e-08;
     return y;
 }
-""",
-    "erf": """
+
 @real @erf(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -143,8 +124,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    "erfc": """
+
 @real @erfc(@real x) {
     @real a = abs(x);
     precise @real y;
@@ -156,11 +136,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) ? x : y;
 }
-""",
-    "lgamma_series": polynomial("lgamma_series", lambda p: _LGAMMA_64 if p.double else _LGAMMA_32),
-    "stirling_series": polynomial("stirling_series", _stirling),
-    # log(gamma(x)) for large x: (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 and a series
-    "stirling": """
+
+// log(gamma(x)) for large x: (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 and a series
 @pair @stirling(@real x) {
     precise @real inverse = 1.0 / x;
     precise @real rest = inverse * @stirling_series(inverse * inverse);
@@ -168,9 +145,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     @pair s = @add(@multiply(l, @sum(x, -0.5)), @stirling_constant);
     return @add(s, @pair(rest, 0.0));
 }
-""",
-    # log(gamma(x)) = what is returned + log(n / d), for x > -1/2
-    "gamma_parts": """
+
+// log(gamma(x)) = what is returned + log(n / d), for x > -1/2
 @pair @gamma_parts(@real x, out @pair n, out @pair d) {
     n = d = @pair(1.0, 0.0);
     @pair l;
@@ -193,9 +169,8 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return l;
 }
-""",
-    # the same for any x but poles
-    "gamma_parts_reflected": """
+
+// the same for any x but poles
 @pair @gamma_parts_reflected(@real x, out @pair n, out @pair d) {
     bool reflect = x < -0.5;
     @pair l = @gamma_parts(reflect ? -x : x, n, d);
@@ -217,8 +192,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     }
     return l;
 }
-""",
-    "gamma": """
+
 @real @gamma(@real x) {
     precise @real limited = clamp(x, -@gamma_limit, @gamma_limit);
     limited = x < -@gamma_limit ? limited + 0.25 : limited;
@@ -235,8 +209,7 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     y = x == 0.0 ? (@is_negative(x) ? -@inf : @inf) : abs(x) < @tiny_square ? inverse : y;
     return isnan(x) ? x : x < 0.0 && floor(x) == x ? @nan : y;
 }
-""",
-    "lgamma": """
+
 @real @lgamma(@real x) {
     bool tiny = abs(x) < @tiny_square;
     @pair n;
@@ -250,28 +223,28 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
     bool pole = x <= 0.0 && floor(x) == x;
     return isnan(x) ? x : pole || abs(x) > @largest ? @inf : y;
 }
-""",
+"""),
 }
 
 
 # ---- The mathematical functions, and their definitions with all functions that they call -----------------
 
 
-_CONSTANTS: dict[str, Text] = {
-    **PAIR_CONSTANTS,
+_CONSTANTS: dict[str, pr.Text] = {
+    **pr.PAIR_CONSTANTS,
     **exponentials.EXPONENTIAL_CONSTANTS,
     **exponentials.LOGARITHM_CONSTANTS,
-    **TRIGONOMETRIC_CONSTANTS,
-    **ARC_CONSTANTS,
+    **trigonometry.TRIGONOMETRIC_CONSTANTS,
+    **trigonometry.ARC_CONSTANTS,
     **exponentials.ROOT_CONSTANTS,
     **SPECIAL_CONSTANTS,
 }
-_FUNCTIONS: dict[str, Text] = {
-    **PAIR_FUNCTIONS,
+_FUNCTIONS: dict[str, pr.Text] = {
+    **pr.PAIR_FUNCTIONS,
     **exponentials.EXPONENTIAL_FUNCTIONS,
     **exponentials.LOGARITHM_FUNCTIONS,
-    **TRIGONOMETRIC_FUNCTIONS,
-    **ARC_FUNCTIONS,
+    **trigonometry.TRIGONOMETRIC_FUNCTIONS,
+    **trigonometry.ARC_FUNCTIONS,
     **exponentials.ROOT_FUNCTIONS,
     **SPECIAL_FUNCTIONS,
 }
@@ -283,12 +256,12 @@ def definitions(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the lines that define these functions, such as f64_sin, each after what it calls."""
     found: dict[str, str] = {}
     for name in names:
-        precision = DOUBLE if name.startswith(DOUBLE.prefix) else SINGLE
+        precision = pr.DOUBLE if name.startswith(pr.DOUBLE.prefix) else pr.SINGLE
         _define(name.removeprefix(precision.prefix), precision, found)
     return tuple(line for text in found.values() for line in (*text.splitlines(), ""))
 
 
-def _define(name: str, precision: Precision, found: dict[str, str]) -> None:
+def _define(name: str, precision: pr.Precision, found: dict[str, str]) -> None:
     """Add a function behind those that it calls."""
     if precision.prefix + name in found:
         return
@@ -309,5 +282,5 @@ def _define(name: str, precision: Precision, found: dict[str, str]) -> None:
     found[precision.prefix + name] = text
 
 
-def _expand(text: Text, precision: Precision) -> str:
+def _expand(text: pr.Text, precision: pr.Precision) -> str:
     return text if isinstance(text, str) else text(precision)

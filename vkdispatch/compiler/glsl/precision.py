@@ -5,23 +5,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from vkdispatch.base.record import record
-
-__all__ = [
-    "DOUBLE",
-    "HALF_LOG_2_PI",
-    "LN_2",
-    "LOG10_2",
-    "LOG10_E",
-    "PI",
-    "SINGLE",
-    "Precision",
-    "Text",
-    "both",
-    "constant",
-    "number",
-    "polynomial",
-]
-
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- The two precisions that the functions are written in: types, constants, and how GLSL writes them ----
 
@@ -111,6 +95,12 @@ def both(double: str, single: str) -> Text:
     return lambda precision: double if precision.double else single
 
 
+def both_functions(double: str, single: str) -> dict[str, Text]:
+    """Make definitions of two texts, each of which has all of the functions."""
+    singles = read_functions(single)
+    return {name: both(text, singles[name]) for name, text in read_functions(double).items()}
+
+
 def constant(rule: Callable[[Precision], Fraction | float]) -> Text:
     """Make a constant; `rule` may depend on the precision."""
     return lambda precision: precision.text(rule(precision))
@@ -160,95 +150,76 @@ PAIR_CONSTANTS: dict[str, Text] = {
 }
 
 PAIR_FUNCTIONS: dict[str, Text] = {
-    "exponent": both(
+    **both_functions(
         """
 int @exponent(double x) {
     return int((unpackDouble2x32(x).y >> 20) & 0x7FFu) - 1023;
+}
+
+// |x| divided by a power of two: from [1, 2)
+double @significand(double x) {
+    uvec2 words = unpackDouble2x32(x);
+    return packDouble2x32(uvec2(words.x, (words.y & 0xFFFFFu) | 0x3FF00000u));
+}
+
+double @power_of_two(int k) {
+    return packDouble2x32(uvec2(0u, uint(k + 1023) << 20));
+}
+
+double @upper_half(double x) {
+    uvec2 words = unpackDouble2x32(x);
+    return packDouble2x32(uvec2(words.x & 0xF8000000u, words.y));
+}
+
+bool @is_negative(double x) {
+    return int(unpackDouble2x32(x).y) < 0;
 }
 """,
         """
 int @exponent(float x) {
     return int((floatBitsToUint(x) >> 23) & 0xFFu) - 127;
 }
-""",
-    ),
-    # |x| divided by a power of two: from [1, 2)
-    "significand": both(
-        """
-double @significand(double x) {
-    uvec2 words = unpackDouble2x32(x);
-    return packDouble2x32(uvec2(words.x, (words.y & 0xFFFFFu) | 0x3FF00000u));
-}
-""",
-        """
+
 float @significand(float x) {
     return uintBitsToFloat((floatBitsToUint(x) & 0x7FFFFFu) | 0x3F800000u);
 }
-""",
-    ),
-    "power_of_two": both(
-        """
-double @power_of_two(int k) {
-    return packDouble2x32(uvec2(0u, uint(k + 1023) << 20));
-}
-""",
-        """
+
 float @power_of_two(int k) {
     return uintBitsToFloat(uint(k + 127) << 23);
 }
-""",
-    ),
-    "upper_half": both(
-        """
-double @upper_half(double x) {
-    uvec2 words = unpackDouble2x32(x);
-    return packDouble2x32(uvec2(words.x & 0xF8000000u, words.y));
-}
-""",
-        """
+
 float @upper_half(float x) {
     return uintBitsToFloat(floatBitsToUint(x) & 0xFFFFF000u);
 }
-""",
-    ),
-    "is_negative": both(
-        """
-bool @is_negative(double x) {
-    return int(unpackDouble2x32(x).y) < 0;
-}
-""",
-        """
+
 bool @is_negative(float x) {
     return floatBitsToInt(x) < 0;
 }
 """,
     ),
-    # x * 2**k, rounded once where |x| is near 1
-    "scale": """
+    **read_functions("""
+// x * 2**k, rounded once where |x| is near 1
 @real @scale(@real x, int k) {
     int first = clamp(k, -@scale_limit, @scale_limit) >> 1;
     int second = clamp(k, -@scale_limit, @scale_limit) - first;
     precise @real y = (x * @power_of_two(first)) * @power_of_two(second);
     return y;
 }
-""",
-    # for |a| >= |b|, or a = 0
-    "quick_sum": """
+
+// for |a| >= |b|, or a = 0
 @pair @quick_sum(@real a, @real b) {
     precise @real s = a + b;
     precise @real e = b - (s - a);
     return @pair(s, e);
 }
-""",
-    "sum": """
+
 @pair @sum(@real a, @real b) {
     precise @real s = a + b;
     precise @real t = s - a;
     precise @real e = (a - (s - t)) + (b - t);
     return @pair(s, e);
 }
-""",
-    "product": """
+
 @pair @product(@real a, @real b) {
     @real a1 = @upper_half(a);
     @real b1 = @upper_half(b);
@@ -258,31 +229,27 @@ bool @is_negative(float x) {
     precise @real e = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2);
     return @pair(p, e);
 }
-""",
-    "add": """
+
 @pair @add(@pair a, @pair b) {
     @pair s = @sum(a.x, b.x);
     precise @real e = s.y + (a.y + b.y);
     return @quick_sum(s.x, e);
 }
-""",
-    "multiply": """
+
 @pair @multiply(@pair a, @pair b) {
     @pair p = @product(a.x, b.x);
     precise @real e = p.y + (a.x * b.y + a.y * b.x);
     return @quick_sum(p.x, e);
 }
-""",
-    # a quotient of one precision, and what is left over divided again
-    "divide": """
+
+// a quotient of one precision, and what is left over divided again
 @pair @divide(@pair a, @pair b) {
     precise @real q = a.x / b.x;
     @pair p = @product(q, b.x);
     precise @real e = (((a.x - p.x) - p.y) + (a.y - q * b.y)) / b.x;
     return @quick_sum(q, e);
 }
-""",
-    "square_root": """
+
 @pair @square_root(@pair a) {
     precise @real r = sqrt(a.x);
     @pair p = @product(r, r);
@@ -290,5 +257,5 @@ bool @is_negative(float x) {
     @pair y = @quick_sum(r, e);
     return a.x > 0.0 ? y : @pair(0.0, 0.0);
 }
-""",
+"""),
 }

@@ -1,6 +1,7 @@
 """How types, literals, built-in values and fields are spelled in GLSL."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from vkdispatch.base import dtype as dt
@@ -93,19 +94,11 @@ STRENGTH = {
     "|": BIT_OR,
     "^": BIT_XOR,
     "&": BIT_AND,
-    "==": EQUAL,
-    "!=": EQUAL,
-    "<": ORDER,
-    "<=": ORDER,
-    ">": ORDER,
-    ">=": ORDER,
-    "<<": SHIFT,
-    ">>": SHIFT,
-    "+": SUM,
-    "-": SUM,
-    "*": PRODUCT,
-    "/": PRODUCT,
-    "%": PRODUCT,
+    **dict.fromkeys(("==", "!="), EQUAL),
+    **dict.fromkeys(("<", "<=", ">", ">="), ORDER),
+    **dict.fromkeys(("<<", ">>"), SHIFT),
+    **dict.fromkeys("+-", SUM),
+    **dict.fromkeys("*/%", PRODUCT),
 }
 # Mixtures of these keep their parentheses, since few readers know how they bind.
 UNFAMILIAR = frozenset(("|", "^", "&", "<<", ">>"))
@@ -163,6 +156,25 @@ def _float_text(value: float, kind: dt.DType) -> str:
     if not any(letter in text for letter in ".e"):
         text += ".0"
     return text + _SUFFIXES[kind]
+
+
+# ---- Functions in GLSL -----------------------------------------------------------------------------------
+
+
+# A definition, which ends with a brace at the end of its only line or at the start of one.
+_FUNCTION = re.compile(r"^[@\w].*?(\w+)\(.*(?:\}|\{\n(?:.*\n)*?\})$", re.MULTILINE)
+
+
+def read_functions(text: str) -> dict[str, str]:
+    """Return the definitions in a text by the names of the functions, without what stands between them.
+
+    Several functions of one name, for arguments of several types, are one definition.
+    """
+    functions: dict[str, str] = {}
+    for match in _FUNCTION.finditer(text):
+        name, definition = match[1], match[0]
+        functions[name] = f"{functions[name]}\n{definition}" if name in functions else definition
+    return functions
 
 
 # ---- Names of the blocks of buffers, and structures ------------------------------------------------------

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import factorial
 
-from vkdispatch.compiler.glsl.precision import PI, Precision, Text, both, constant, number, polynomial
+from vkdispatch.compiler.glsl import precision as pr
+from vkdispatch.compiler.glsl.spelling import read_functions
 
 # ---- sin, cos and tan, for angles of any size; sinpi and cospi -------------------------------------------
 #
@@ -23,7 +24,7 @@ _TWO_BY_PI = (
 )
 
 
-def _bits(precision: Precision) -> str:
+def _bits(precision: pr.Precision) -> str:
     """Write the function that finds the bits of 2 / pi from one of them on.
 
     All of them are moved to the front by powers of two: arrays of constants are slow to compile.
@@ -66,65 +67,38 @@ _MORE_BITS = (
 )
 
 
-def _count(precision: Precision) -> int:
+def _count(precision: pr.Precision) -> int:
     """Return how many words of a turn are computed, whose upper ones may be zero."""
     return 6 if precision.double else 3
 
 
-def _part(place: int) -> Callable[[Precision], Fraction]:
+def _part(place: int) -> Callable[[pr.Precision], Fraction]:
     # the first three times a count of quarter turns are exact
-    return lambda p: p.pieces(PI / 2, *((33, 33, 33) if p.double else (15, 15, 15)))[place]
+    return lambda p: p.pieces(pr.PI / 2, *((33, 33, 33) if p.double else (15, 15, 15)))[place]
 
 
-def _bit(place: int) -> Text:
-    return constant(lambda _: Fraction(1, 2**place))
+def _bit(place: int) -> pr.Text:
+    return pr.constant(lambda _: Fraction(1, 2**place))
 
 
-TRIGONOMETRIC_CONSTANTS: dict[str, Text] = {
+TRIGONOMETRIC_CONSTANTS: dict[str, pr.Text] = {
     **{f"bit_{place}": _bit(place) for place in (16, 32, 48, 64, 88, 96, 128, 160)},
-    "two_by_pi": constant(lambda p: 2 / PI),
-    "half_pi_1": constant(_part(0)),
-    "half_pi_2": constant(_part(1)),
-    "half_pi_3": constant(_part(2)),
-    "half_pi_4": constant(_part(3)),
-    "two_pi": lambda p: p.pair_text(2 * PI),
-    "whole_pi": lambda p: p.pair_text(PI),
+    "two_by_pi": pr.constant(lambda p: 2 / pr.PI),
+    "half_pi_1": pr.constant(_part(0)),
+    "half_pi_2": pr.constant(_part(1)),
+    "half_pi_3": pr.constant(_part(2)),
+    "half_pi_4": pr.constant(_part(3)),
+    "two_pi": lambda p: p.pair_text(2 * pr.PI),
+    "whole_pi": lambda p: p.pair_text(pr.PI),
     # 2**20 or 2**8 quarter turns
-    "many_turns": number(1.6e6, 400.0),
+    "many_turns": pr.number(1.6e6, 400.0),
 }
 
-TRIGONOMETRIC_FUNCTIONS: dict[str, Text] = {
-    # (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4, of r**2
-    "sin_series": polynomial(
-        "sin_series",
-        lambda p: [Fraction((-1) ** n, factorial(2 * n + 1)) for n in range(1, 9 if p.double else 5)],
-    ),
-    "cos_series": polynomial(
-        "cos_series",
-        lambda p: [Fraction((-1) ** n, factorial(2 * n)) for n in range(2, 10 if p.double else 6)],
-    ),
-    # of a pair of at most pi / 4
-    "sin_of_pair": """
-@pair @sin_of_pair(@pair r) {
-    precise @real z = r.x * r.x;
-    precise @real y = r.x * z * @sin_series(z) + (r.y - 0.5 * z * r.y);
-    return @quick_sum(r.x, y);
-}
-""",
-    "cos_of_pair": """
-@pair @cos_of_pair(@pair r) {
-    @pair z = @product(r.x, r.x);
-    precise @real half_z = 0.5 * z.x;
-    @pair s = @quick_sum(1.0, -half_z);
-    precise @real y = s.y + (z.x * z.x * @cos_series(z.x) - 0.5 * z.y - r.x * r.y);
-    return @quick_sum(s.x, y);
-}
-""",
-    "two_by_pi_bits": _bits,
-    # the fraction of the significand times bits of 2 / pi, in words, the upper first: in turns. An angle of
-    # significand * 2**e skips e - 2 bits of 2 / pi, which only add whole turns.
-    "turn": both(
+TRIGONOMETRIC_FUNCTIONS: dict[str, pr.Text] = {
+    **pr.both_functions(
         """
+// the fraction of the significand times bits of 2 / pi, in words, the upper first: in turns. An angle of
+// significand * 2**e skips e - 2 bits of 2 / pi, which only add whole turns.
 void @turn(double x, out uint turn[6]) {
     uvec2 m = unpackDouble2x32(x);
     m.y = (m.y & 0xFFFFFu) | 0x100000u;
@@ -146,6 +120,15 @@ void @turn(double x, out uint turn[6]) {
         carry += above;
     }
 }
+
+// a fraction of a turn, below 1/8
+dvec2 @fraction(uint turn[6]) {
+    precise double t0 = double(turn[0]) * @bit_32;
+    precise double t1 = double(turn[1]) * @bit_64;
+    precise double t2 = double(turn[2]) * @bit_96;
+    precise double t3 = double(turn[3]) * @bit_128 + double(turn[4]) * @bit_160;
+    return @add(@sum(t0, t1), @sum(t2, t3));
+}
 """,
         """
 void @turn(float x, out uint turn[3]) {
@@ -160,20 +143,7 @@ void @turn(float x, out uint turn[3]) {
         carry = high + above;
     }
 }
-""",
-    ),
-    # a fraction of a turn, below 1/8
-    "fraction": both(
-        """
-dvec2 @fraction(uint turn[6]) {
-    precise double t0 = double(turn[0]) * @bit_32;
-    precise double t1 = double(turn[1]) * @bit_64;
-    precise double t2 = double(turn[2]) * @bit_96;
-    precise double t3 = double(turn[3]) * @bit_128 + double(turn[4]) * @bit_160;
-    return @add(@sum(t0, t1), @sum(t2, t3));
-}
-""",
-        """
+
 vec2 @fraction(uint turn[3]) {
     precise float t0 = float(turn[0] >> 16) * @bit_16;
     precise float t1 = float(turn[0] & 0xFFFFu) * @bit_32;
@@ -185,6 +155,16 @@ vec2 @fraction(uint turn[3]) {
 }
 """,
     ),
+    # (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4, of r**2
+    "sin_series": pr.polynomial(
+        "sin_series",
+        lambda p: [Fraction((-1) ** n, factorial(2 * n + 1)) for n in range(1, 9 if p.double else 5)],
+    ),
+    "cos_series": pr.polynomial(
+        "cos_series",
+        lambda p: [Fraction((-1) ** n, factorial(2 * n)) for n in range(2, 10 if p.double else 6)],
+    ),
+    "two_by_pi_bits": _bits,
     # an angle of any size: less than an eighth of a turn, and quarters of a turn
     "reduce_large": lambda p: (
         f"""
@@ -202,7 +182,22 @@ vec2 @fraction(uint turn[3]) {
 }}
 """
     ),
-    "reduce": """
+    **read_functions("""
+// of a pair of at most pi / 4
+@pair @sin_of_pair(@pair r) {
+    precise @real z = r.x * r.x;
+    precise @real y = r.x * z * @sin_series(z) + (r.y - 0.5 * z * r.y);
+    return @quick_sum(r.x, y);
+}
+
+@pair @cos_of_pair(@pair r) {
+    @pair z = @product(r.x, r.x);
+    precise @real half_z = 0.5 * z.x;
+    @pair s = @quick_sum(1.0, -half_z);
+    precise @real y = s.y + (z.x * z.x * @cos_series(z.x) - 0.5 * z.y - r.x * r.y);
+    return @quick_sum(s.x, y);
+}
+
 @pair @reduce(@real x, out int quarters) {
     @pair r;
     if (x < @many_turns) {
@@ -220,8 +215,7 @@ vec2 @fraction(uint turn[3]) {
     }
     return r;
 }
-""",
-    "sin": """
+
 @real @sin(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -234,8 +228,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters & 2) != 0) != @is_negative(x) ? -y : y;
     return abs(x) < @tiny ? x : abs(x) <= @largest ? y : @nan;
 }
-""",
-    "cos": """
+
 @real @cos(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -248,8 +241,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters + 1) & 2) != 0 ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
-    "tan": """
+
 @real @tan(@real x) {
     int quarters;
     @pair r = @reduce(abs(x), quarters);
@@ -264,9 +256,8 @@ vec2 @fraction(uint turn[3]) {
     y = @is_negative(x) ? -y : y;
     return abs(x) < @tiny ? x : abs(x) <= @largest ? y : @nan;
 }
-""",
-    # |x| modulo 2: the nearest half, and pi times what is left, which is at most 1/4
-    "reduce_pi": """
+
+// |x| modulo 2: the nearest half, and pi times what is left, which is at most 1/4
 @pair @reduce_pi(@real x, out int quarters) {
     @real a = abs(x);
     precise @real t = a - 2.0 * floor(0.5 * a);
@@ -275,8 +266,7 @@ vec2 @fraction(uint turn[3]) {
     precise @real r = t - 0.5 * n;
     return @multiply(@whole_pi, @pair(r, 0.0));
 }
-""",
-    "sinpi": """
+
 @real @sinpi(@real x) {
     int quarters;
     @pair r = @reduce_pi(x, quarters);
@@ -294,8 +284,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters & 2) != 0 && y != 0.0) != @is_negative(x) ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
-    "cospi": """
+
 @real @cospi(@real x) {
     int quarters;
     @pair r = @reduce_pi(x, quarters);
@@ -308,7 +297,7 @@ vec2 @fraction(uint turn[3]) {
     y = ((quarters + 1) & 2) != 0 && y != 0.0 ? -y : y;
     return abs(x) <= @largest ? y : @nan;
 }
-""",
+"""),
 }
 
 
@@ -333,29 +322,29 @@ def arctangent(x: Fraction) -> Fraction:
     return Fraction(total, 2**200)
 
 
-def _eighths(precision: Precision) -> str:
+def _eighths(precision: pr.Precision) -> str:
     values = (precision.pair_text(arctangent(Fraction(i, 8))) for i in range(1, 9))
     choices = (f"    y = i == {i} ? {value} : y;" for i, value in enumerate(values, 1))
     lines = ("@pair @atan_of_eighths(int i) {", "    @pair y = @pair(0.0);", *choices, "    return y;", "}")
     return "\n".join(lines)
 
 
-def _atan(precision: Precision) -> list[Fraction]:
+def _atan(precision: pr.Precision) -> list[Fraction]:
     return [Fraction((-1) ** n, 2 * n + 1) for n in range(1, 8 if precision.double else 4)]
 
 
-ARC_CONSTANTS: dict[str, Text] = {
-    "pi": lambda p: p.pair_text(PI),
-    "half_pi": lambda p: p.pair_text(PI / 2),
+ARC_CONSTANTS: dict[str, pr.Text] = {
+    "pi": lambda p: p.pair_text(pr.PI),
+    "half_pi": lambda p: p.pair_text(pr.PI / 2),
     # exponents that lie so far apart that an angle is a quotient
     "apart": lambda p: str(40 if p.double else 20),
 }
 
-ARC_FUNCTIONS: dict[str, Text] = {
-    "atan_series": polynomial("atan_series", _atan),
+ARC_FUNCTIONS: dict[str, pr.Text] = {
+    "atan_series": pr.polynomial("atan_series", _atan),
     "atan_of_eighths": _eighths,
-    # the angle of (d, n) in the first quarter, where either is positive
-    "angle": """
+    **read_functions("""
+// the angle of (d, n) in the first quarter, where either is positive
 @pair @angle(@pair n, @pair d) {
     bool steep = n.x > d.x;
     @pair a = steep ? d : n;
@@ -369,39 +358,34 @@ ARC_FUNCTIONS: dict[str, Text] = {
     @pair other = @add(@half_pi, -r);
     return steep ? other : r;
 }
-""",
-    "atan": """
+
 @real @atan(@real x) {
     @real a = abs(x);
     @real y = a < @tiny ? a : @angle(@pair(min(a, @lift), 0.0), @pair(1.0, 0.0)).x;
     return isnan(x) ? x : @is_negative(x) ? -y : y;
 }
-""",
-    # sqrt(1 - x**2)
-    "other_leg": """
+
+// sqrt(1 - x**2)
 @pair @other_leg(@real x) {
     @pair square = @product(x, x);
     @pair s = @quick_sum(1.0, -square.x);
     precise @real rest = s.y - square.y;
     return @square_root(@sum(s.x, rest));
 }
-""",
-    "asin": """
+
 @real @asin(@real x) {
     @real a = abs(x);
     @real y = a < @tiny ? a : @angle(@pair(a, 0.0), @other_leg(a)).x;
     return a <= 1.0 ? @is_negative(x) ? -y : y : @nan;
 }
-""",
-    "acos": """
+
 @real @acos(@real x) {
     @real a = abs(x);
     @pair y = @angle(@other_leg(a), @pair(a, 0.0));
     @pair beyond = @add(@pi, -y);
     return a <= 1.0 ? x < 0.0 ? beyond.x : y.x : @nan;
 }
-""",
-    "atan2": """
+
 @real @atan2(@real y, @real x) {
     @real n = abs(y);
     @real d = abs(x);
@@ -429,5 +413,5 @@ ARC_FUNCTIONS: dict[str, Text] = {
     }
     return isnan(x) || isnan(y) ? @nan : @is_negative(y) ? -r : r;
 }
-""",
+"""),
 }

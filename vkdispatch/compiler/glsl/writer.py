@@ -4,20 +4,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import array_type, is_structure
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.contents import (
-    GROUP_COUNT,
-    Access,
-    ArgumentLayout,
-    Usage,
-    argument_layout,
-    contents,
-    find_operations,
-    is_lacking,
-    packed_buffers,
-    resource_access,
-    resource_bindings,
-    usage,
-)
+from vkdispatch.compiler.analyses import contents as facts
 from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
 from vkdispatch.compiler.analyses.naming import NamingPlan, local_names, plan_names
 from vkdispatch.compiler.glsl import emulation, expressions, spelling
@@ -25,6 +12,7 @@ from vkdispatch.compiler.glsl.emulation import extensions
 from vkdispatch.compiler.glsl.emulation import helper_lines as emulation_lines
 from vkdispatch.compiler.glsl.helpers import helper_lines, rounds_halves
 from vkdispatch.compiler.glsl.packing import Names, Packing
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.statements import PLAIN, Variant, emulates
@@ -106,22 +94,14 @@ class BodyWriter:
             self._if(statement)
         elif isinstance(statement, ir.While):
             hint = "[[dont_unroll]] " if statement.rolled else ""
-            self.line(f"{hint}while ({self._text(statement.condition)}) {{", loc)
-            self._nested(statement.body)
-            self.line("}", loc)
+            self._braces(f"{hint}while ({self._text(statement.condition)}) {{", statement.body, loc)
         elif isinstance(statement, ir.For):
             self._for(statement)
         elif isinstance(statement, ir.Switch):
             self._switch(statement)
-        elif isinstance(statement, ir.Break):
-            self.line("break;", loc)
-        elif isinstance(statement, ir.Continue):
-            self.line("continue;", loc)
         elif isinstance(statement, ir.Scope):
             self._comment(statement.comment, loc)
-            self.line("{", loc)
-            self._nested(statement.body)
-            self.line("}", loc)
+            self._braces("{", statement.body, loc)
         elif isinstance(statement, ir.Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, ir.Print):
@@ -129,8 +109,8 @@ class BodyWriter:
             self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, ir.Assert):
             self._comment(f"assert {statement.message!r}", loc)
-        elif isinstance(statement, ir.Return):
-            self.line("return;", loc)
+        elif isinstance(statement, (ir.Break, ir.Continue, ir.Return)):
+            self.line(f"{type(statement).__name__.lower()};", loc)
         elif isinstance(statement, ir.Comment):
             if statement.preceding_new_line and self.lines and not self.lines[-1].endswith("{"):
                 self.line("")
@@ -159,9 +139,9 @@ class BodyWriter:
 
     def _assignment(self, statement: ir.Store) -> str:
         place = statement.place
-        packed = expressions.packed_place(place, self._names)
+        packed = expressions.find_packed_place(place, self._names)
         if packed is not None:
-            return self._packed_assignment(statement, packed)
+            return self._assign_packed(statement, packed)
         target = expressions.place_text(place, self._names)
         kind = expressions.stored_as(place)
         if kind is not None:
@@ -171,11 +151,9 @@ class BodyWriter:
         if emulates(place.dtype, self._names.lacks):
             value = f"({self._text(statement.value)})"
             return f"{target} = {emulation.write_operation(statement.operator, place.dtype, target, value)}"
-        return expressions.updated_text(target, statement.operator, place, statement.value, self._names)
+        return expressions.update_text(target, statement.operator, place, statement.value, self._names)
 
-    def _packed_assignment(
-        self, statement: ir.Store, packed: tuple[ir.Storage, dt.DType, dt.DType, str]
-    ) -> str:
+    def _assign_packed(self, statement: ir.Store, packed: tuple[ir.Storage, dt.DType, dt.DType, str]) -> str:
         """Write a store to an element, or a part of one, that lies in words."""
         storage, kind, value, at = packed
         text = self._text(statement.value)
@@ -257,9 +235,8 @@ class BodyWriter:
             change, change
         )
         hint = "[[unroll]] " if statement.unrolled else ""
-        self.line(f"{hint}for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
-        self._nested(statement.body)
-        self.line("}", statement.loc)
+        head = f"{hint}for ({kind} {name} = {start}; {condition}; {change}) {{"
+        self._braces(head, statement.body, statement.loc)
 
     def _switch(self, statement: ir.Switch) -> None:
         loc = statement.loc
@@ -272,15 +249,10 @@ class BodyWriter:
         self.line(f"switch ({value}) {{", loc)
         for values, body in statement.cases:
             labels = " ".join(
-                f"case {spelling.literal_text(each, statement.value.dtype)}:" for each in values
+                f"case {spelling.literal_text(number, statement.value.dtype)}:" for number in values
             )
-            self.line(f"{labels} {{", loc)
-            self._nested(body)
-            self.line("} break;", loc)
-        self.line("default: {", loc)
-        if statement.default is not None:
-            self._nested(statement.default)
-        self.line("} break;", loc)
+            self._braces(f"{labels} {{", body, loc, "} break;")
+        self._braces("default: {", statement.default or (), loc, "} break;")
         self.line("}", loc)
 
     def _switch_by_if(self, statement: ir.Switch, value: str) -> None:
@@ -289,7 +261,7 @@ class BodyWriter:
         self.line(f"{kind.glsl_type} {name} = {value};", loc)
         for position, (values, body) in enumerate(statement.cases):
             keyword = "} else if" if position else "if"
-            conditions = " || ".join(f"{name} == {spelling.literal_text(each, kind)}" for each in values)
+            conditions = " || ".join(f"{name} == {spelling.literal_text(number, kind)}" for number in values)
             self.line(f"{keyword} ({conditions}) {{", loc)
             self._nested(body)
         if statement.default is not None:
@@ -297,6 +269,11 @@ class BodyWriter:
             self._nested(statement.default)
         if statement.cases or statement.default is not None:
             self.line("}", loc)
+
+    def _braces(self, head: str, block: ir.Block, loc: Loc | None, end: str = "}") -> None:
+        self.line(head, loc)
+        self._nested(block)
+        self.line(end, loc)
 
     def _nested(self, block: ir.Block) -> None:
         self._depth += 1
@@ -312,8 +289,8 @@ class BodyWriter:
             self.line(f"/* {lines[0]} */", loc)
             return
         self.line("/*", loc)
-        for each in lines:
-            self.line(f" * {each}".rstrip(), loc)
+        for line in lines:
+            self.line(f" * {line}".rstrip(), loc)
         self.line(" */", loc)
 
 
@@ -367,11 +344,11 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
         kernel, bounded = put_in_blocks(kernel) if in_blocks else coarsen(kernel, variant.coarse), False
     if variant.wide:
         kernel, bounded = widen(kernel, bounded=bounded), False
-    layout = argument_layout(kernel, variant)
+    layout = facts.argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     packing = _packing(kernel, block, variant, layout)
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
-    used = usage(kernel)
+    used = facts.usage(kernel)
     if variant.lacks:
         used = emulation.usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
@@ -398,7 +375,7 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     )
 
 
-def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
+def _leave_out_emulated(used: facts.Usage, variant: Variant) -> facts.Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
     # an array stays one, of words
     arrays = {array_type(dt.uint32, 1)} if any(map(dt.is_array, used.dtypes)) else set()
@@ -406,14 +383,14 @@ def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
         used,
         dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)} | arrays,
         subgroup_dtypes={kind for kind in used.subgroup_dtypes if not emulates(kind, variant.lacks)},
-        stored={kind for kind in used.stored if not is_lacking(kind, variant)},
+        stored={kind for kind in used.stored if not facts.is_lacking(kind, variant)},
     )
 
 
-def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: facts.ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
-    packed = packed_buffers(kernel, variant)
+    packed = facts.packed_buffers(kernel, variant)
     for resource in kernel.resources:
         if not isinstance(resource, ir.Storage) or resource.index not in packed:
             continue
@@ -426,7 +403,7 @@ def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLa
 
 
 def _interface(
-    kernel: ir.Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]
+    kernel: ir.Kernel, layout: facts.ArgumentLayout, packing: Packing, sizes: dict[int, int]
 ) -> list[str]:
     lines: list[str] = []
     if layout.members:
@@ -441,8 +418,8 @@ def _interface(
             start = min(member.offset for member in layout.members if member.name in layout.halves)
             lines.append(f"{spelling.INDENT}uint {spelling.HALVES}[{(layout.size - start) // 4}];")
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
-    access = resource_access(kernel)
-    bindings = resource_bindings(kernel, layout)
+    access = facts.resource_access(kernel)
+    bindings = facts.resource_bindings(kernel, layout)
     for resource in kernel.resources:
         label = (
             f"  // {resource.label}"
@@ -490,7 +467,7 @@ def _interface(
 
 
 def _reference_declaration(
-    buffer: ir.Storage, block: str, label: str, layout: ArgumentLayout
+    buffer: ir.Storage, block: str, label: str, layout: facts.ArgumentLayout
 ) -> tuple[str, str]:
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
@@ -503,12 +480,12 @@ def _reference_declaration(
     )
 
 
-def _qualifier(index: int, access: Access) -> str:
+def _qualifier(index: int, access: facts.Access) -> str:
     reads, writes = index in access.reads, index in access.writes
     return "readonly " if not writes else "writeonly " if not reads else ""
 
 
-def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: Access) -> str:
+def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: facts.Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
     A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
@@ -526,15 +503,14 @@ def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: Access) ->
 def _orders_buffers(kernel: ir.Kernel) -> bool:
     """Whether workgroups may pass data to each other: what orders memory orders coherent accesses only."""
     barriers = ("memoryBarrier", "memoryBarrierBuffer")
-    ordering = ("atomicLoad", "atomicStore")
-    return any(
-        (isinstance(each, ir.Effect) and each.function in barriers)
-        or (isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC and each.value.value in ordering)
-        for each in contents(kernel).statements
+    atomics = facts.find_operations(kernel, ir.Op.ATOMIC)
+    return any(atomic.value in ("atomicLoad", "atomicStore") for atomic in atomics) or any(
+        isinstance(statement, ir.Effect) and statement.function in barriers
+        for statement in facts.contents(kernel).statements
     )
 
 
-def _image_declaration(image: ir.ImageBinding, binding: int, access: Access) -> str:
+def _image_declaration(image: ir.ImageBinding, binding: int, access: facts.Access) -> str:
     scalar = dt.component_type(image.dtype)
     shape = f"{image.dimensions}D{'Array' if image.arrayed else ''} {image.name};"
     if not image.storage:
@@ -550,8 +526,8 @@ def _write_body(
     kernel: ir.Kernel,
     block: str,
     variant: Variant,
-    layout: ArgumentLayout | None = None,
-    packing: Packing | None = None,
+    layout: facts.ArgumentLayout,
+    packing: Packing,
     *,
     bounded: bool = False,
 ) -> BodyWriter:
@@ -560,20 +536,18 @@ def _write_body(
     if variant.folded:
         builtins[ir.Builtin.GLOBAL_INVOCATION_ID] = spelling.FOLDED_GLOBAL_ID
         builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
-        builtins[ir.Builtin.NUM_WORKGROUPS] = GROUP_COUNT
+        builtins[ir.Builtin.NUM_WORKGROUPS] = facts.GROUP_COUNT
     names = Names(builtins, block, plan)
-    if layout is not None:
-        names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
+    names.packing = packing
     names.lacks = variant.lacks
     names.shared = sizes_of_shared(kernel, variant.shared)
     names.rounds_integers = any(
         dt.component_type(expr.dtype) is dt.float64
-        and any(dt.component_type(arg.dtype) in (dt.int64, dt.uint64) for arg in expr.args)
-        for expr in find_operations(kernel, ir.Op.CONSTRUCT)
+        and any(is_long(dt.component_type(arg.dtype)) for arg in expr.args)
+        for expr in facts.find_operations(kernel, ir.Op.CONSTRUCT)
     )
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
-    if packing is not None:
-        names.packing = packing
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
         _fold_prologue(writer, block)
@@ -591,15 +565,16 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 
     Surplus workgroups end.
     """
+    count = facts.GROUP_COUNT
     lines = (
-        f"uvec3 {GROUP_COUNT} = {block}.{GROUP_COUNT};",
+        f"uvec3 {count} = {block}.{count};",
         "uint workgroup_index = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;",
         "workgroup_index = workgroup_index * gl_NumWorkGroups.x + gl_WorkGroupID.x;",
-        f"if (workgroup_index >= {GROUP_COUNT}.x * {GROUP_COUNT}.y * {GROUP_COUNT}.z) return;",
-        f"uint workgroup_row = workgroup_index / {GROUP_COUNT}.x;",
+        f"if (workgroup_index >= {count}.x * {count}.y * {count}.z) return;",
+        f"uint workgroup_row = workgroup_index / {count}.x;",
         f"uvec3 {spelling.FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
-        f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
-        f"{spelling.FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
+        f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {count}.xy;",
+        f"{spelling.FOLDED_WORKGROUP_ID}.z /= {count}.y;",
         (
             f"uvec3 {spelling.FOLDED_GLOBAL_ID} = {spelling.FOLDED_WORKGROUP_ID} * gl_WorkGroupSize"
             " + gl_LocalInvocationID;"
@@ -612,4 +587,5 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 def statements_text(block: ir.Block) -> str:
     """Write statements on their own, as they stand in the main function."""
     kernel = ir.Kernel("", (), (), (), block, None)
-    return "".join(line + "\n" for line in _write_body(kernel, "PC", PLAIN).lines)
+    body = _write_body(kernel, "PC", PLAIN, facts.argument_layout(kernel), Packing())
+    return "".join(line + "\n" for line in body.lines)

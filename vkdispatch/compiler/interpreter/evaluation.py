@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
+from vkdispatch.base.dtype import is_array, is_matrix
 from vkdispatch.base.errors import BoundsError, UnsupportedError
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.interpreter import memory, operations
@@ -14,6 +14,7 @@ from vkdispatch.compiler.interpreter.images import Texels
 from vkdispatch.compiler.interpreter.operations import call_function
 from vkdispatch.compiler.interpreter.program import Batch, Lanes, list_operands
 from vkdispatch.compiler.interpreter.subgroups import Subgroups, run_atomic_function, run_subgroup_function
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc, located
 
 # ---- Expressions that read images: texels, samples and sizes ---------------------------------------------
@@ -128,24 +129,16 @@ class Evaluator(Batch):
     def evaluate(self, root: ir.Expr, lanes: Lanes) -> memory.Array:
         """Return the value of an expression for some invocations."""
         known = lanes.known
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in known:
-                stack.pop()
-                continue
-            if ir.is_item_in_memory(expr):
-                known[id(expr)] = self._load_item(expr, lanes)
-                stack.pop()
-                continue
-            operands = expr.args[:1] if id(expr) in self.program.lazy else expr.args
-            pending = [operand for operand in operands if id(operand) not in known]
-            if pending:
-                stack.extend(reversed(pending))
-                continue
-            known[id(expr)] = _RULES[expr.op](self, expr, lanes)
-            stack.pop()
+        for expr in ir.postorder(root, known, self._find_operands):
+            rule = Evaluator._load_item if ir.is_item_in_memory(expr) else _RULES[expr.op]
+            known[id(expr)] = rule(self, expr, lanes)
         return known[id(root)]
+
+    def _find_operands(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        """Return what is evaluated before an expression in any case."""
+        if ir.is_item_in_memory(expr):
+            return ()
+        return expr.args[:1] if id(expr) in self.program.lazy else expr.args
 
     def _load_item(self, expr: ir.Expr, lanes: Lanes) -> memory.Array:
         """Return the values of an item of an array in memory, without reading the others."""
@@ -176,11 +169,11 @@ class Evaluator(Batch):
         parts: list[memory.Array | int] = [
             memory.broadcast_rows(first, len(lanes)) if rows is None else first
         ]
-        for each in reversed(selections):
-            if each.op is ir.Op.COMPONENT:
-                parts.append("xyzw".index(str(each.value)))
+        for part in reversed(selections):
+            if part.op is ir.Op.COMPONENT:
+                parts.append("xyzw".index(str(part.value)))
                 continue
-            index = memory.broadcast_rows(self.find_component(each, lanes, loc), len(lanes))
+            index = memory.broadcast_rows(self.find_component(part, lanes, loc), len(lanes))
             parts.append(index if rows is None else index[rows])
         return memory.Place(cells, tuple(parts), rows, isinstance(root.value, ir.Register))
 
@@ -226,7 +219,7 @@ class Evaluator(Batch):
             if bad is None:
                 continue
             row = int(np.argmax(bad))
-            shown = ", ".join(str(memory.signed_index(each, row)) for each in indices)
+            shown = ", ".join(str(memory.signed_index(index, row)) for index in indices)
             of = f"axis {axis} of {cells.what} of shape {cells.shape or tuple(sizes)}"
             text = f"index ({shown}) is out of bounds for {of}"
             raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
@@ -259,7 +252,7 @@ class Evaluator(Batch):
 def _undo_narrowing(index: ir.Expr) -> ir.Expr:
     """Return a 64-bit index before its conversion to 32 bits, which GLSL needs."""
     wide = index.args[0] if index.op is ir.Op.CONSTRUCT else index
-    return wide if wide.dtype in (int64, uint64) else index
+    return wide if is_long(wide.dtype) else index
 
 
 def _refuse_raw(expr: ir.Expr) -> UnsupportedError:
@@ -267,10 +260,6 @@ def _refuse_raw(expr: ir.Expr) -> UnsupportedError:
 
 
 # ---- rules of the kinds of expressions --------------------------------------------------------
-
-
-def _literal(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return memory.make_uniform(expr.value, expr.dtype)
 
 
 def _argument(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
@@ -281,10 +270,6 @@ def _argument(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
 def _builtin(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     assert isinstance(expr.value, ir.Builtin)
     return batch.select_rows(batch.builtin(expr.value), lanes)
-
-
-def _register(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return batch.select_rows(batch.registers[id(expr.value)].data, lanes)
 
 
 def _element(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
@@ -304,25 +289,19 @@ def _index(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     return base[rows, index]
 
 
-def _component(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return lanes.known[id(expr.args[0])][:, "xyzw".index(str(expr.value))]
+def _select_components(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
+    positions = ["xyzw".index(letter) for letter in str(expr.value)]
+    return lanes.known[id(expr.args[0])][:, positions[0] if len(positions) == 1 else positions]
 
 
-def _swizzle(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return lanes.known[id(expr.args[0])][:, ["xyzw".index(letter) for letter in str(expr.value)]]
-
-
-def _unary(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return operations.apply_unary(str(expr.value), *list_operands(expr, lanes))
-
-
-def _binary(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
+def _apply_operator(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
+    symbol, operands = str(expr.value), list_operands(expr, lanes)
+    if expr.op is ir.Op.UNARY:
+        return operations.apply_unary(symbol, *operands)
+    if expr.op is ir.Op.COMPARE:
+        return operations.apply_comparison(symbol, *operands)
     left, right = expr.args
-    return operations.apply_binary(str(expr.value), (left.dtype, right.dtype), *list_operands(expr, lanes))
-
-
-def _compare(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return operations.apply_comparison(str(expr.value), *list_operands(expr, lanes))
+    return operations.apply_binary(symbol, (left.dtype, right.dtype), *operands)
 
 
 def _logical(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
@@ -330,8 +309,8 @@ def _logical(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     if id(expr) not in batch.program.lazy:
         rule = np.logical_and if both else np.logical_or
         result, *rest = list_operands(expr, lanes)
-        for each in rest:
-            result = rule(result, each)
+        for operand in rest:
+            result = rule(result, operand)
         return result
     result = memory.broadcast_rows(lanes.known[id(expr.args[0])], len(lanes)).copy()
     for arg in expr.args[1:]:
@@ -364,10 +343,6 @@ def _length(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     return memory.make_uniform(batch.program.memory.buffers[expr.value.index].size, expr.dtype)
 
 
-def _call(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return call_function(str(expr.value), expr.dtype, list_operands(expr, lanes), expr.loc)
-
-
 def _subgroup(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     size = batch.program.subgroup_size
     count = batch.group_count * batch.subgroups_per_group
@@ -379,35 +354,31 @@ def _construct(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     return memory.construct(expr.dtype, [arg.dtype for arg in expr.args], list_operands(expr, lanes))
 
 
-def _raw_value(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    raise _refuse_raw(expr)
-
-
 def _refuse_unknown(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
+    if expr.op is ir.Op.RAW:
+        raise _refuse_raw(expr)
     raise located(UnsupportedError, f"interpret: {expr.op.name} is not known here", expr.loc)
 
 
 _RULES: dict[ir.Op, Callable[[Evaluator, ir.Expr, Lanes], memory.Array]] = {
     **dict.fromkeys(ir.Op, _refuse_unknown),
-    ir.Op.LITERAL: _literal,
+    ir.Op.LITERAL: lambda batch, expr, lanes: memory.make_uniform(expr.value, expr.dtype),
     ir.Op.ARGUMENT: _argument,
     ir.Op.BUILTIN: _builtin,
-    ir.Op.REGISTER: _register,
+    ir.Op.REGISTER: lambda batch, expr, lanes: batch.select_rows(batch.registers[id(expr.value)].data, lanes),
     ir.Op.ELEMENT: _element,
     ir.Op.INDEX: _index,
-    ir.Op.COMPONENT: _component,
-    ir.Op.SWIZZLE: _swizzle,
-    ir.Op.UNARY: _unary,
-    ir.Op.BINARY: _binary,
-    ir.Op.COMPARE: _compare,
+    **dict.fromkeys((ir.Op.COMPONENT, ir.Op.SWIZZLE), _select_components),
+    **dict.fromkeys((ir.Op.UNARY, ir.Op.BINARY, ir.Op.COMPARE), _apply_operator),
     ir.Op.LOGICAL: _logical,
     ir.Op.SELECT: _select,
     ir.Op.LENGTH: _length,
-    ir.Op.CALL: _call,
+    ir.Op.CALL: lambda batch, expr, lanes: call_function(
+        str(expr.value), expr.dtype, list_operands(expr, lanes), expr.loc
+    ),
     ir.Op.SUBGROUP: _subgroup,
     ir.Op.CONSTRUCT: _construct,
     ir.Op.SAMPLE: sample,
     ir.Op.IMAGE_LOAD: load_texels,
     ir.Op.IMAGE_SIZE: find_image_size,
-    ir.Op.RAW: _raw_value,
 }

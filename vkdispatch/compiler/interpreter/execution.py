@@ -10,27 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base import errors
 from vkdispatch.base.dtype import is_cooperative
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    KernelAssertionError,
-    LoopLimitError,
-    UnsupportedError,
-    UsageError,
-)
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
+from vkdispatch.compiler.interpreter import memory as mem
 from vkdispatch.compiler.interpreter import operations
 from vkdispatch.compiler.interpreter.evaluation import Evaluator, add_axis, check_texels
-from vkdispatch.compiler.interpreter.memory import (
-    Array,
-    Cells,
-    Extent,
-    RaceDetector,
-    broadcast_rows,
-    host_dtype,
-    value_shape,
-)
 from vkdispatch.compiler.interpreter.program import NOBODY, Checks, Lanes, Memory, Program, find_lazy_choices
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.compiler.passes.diagnostics import host_value, message_text
@@ -38,9 +24,9 @@ from vkdispatch.compiler.passes.diagnostics import host_value, message_text
 # ---- Printed texts of kernels, one for each invocation ---------------------------------------------------
 
 
-def format_values(statement: ir.Print, values: list[Array], rows: int) -> list[str]:
+def format_values(statement: ir.Print, values: list[mem.Array], rows: int) -> list[str]:
     """Format the values that each invocation prints."""
-    columns = [np.asarray(broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
+    columns = [np.asarray(mem.broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
     texts: list[str] = []
     for row in range(rows):
         shown = [
@@ -114,7 +100,7 @@ class _Runner:
             for cells in batch.shared.values():
                 batch.program.races.forget(cells)
 
-    def evaluate(self, expr: ir.Expr, lanes: Lanes) -> Array:
+    def evaluate(self, expr: ir.Expr, lanes: Lanes) -> mem.Array:
         return self.batch.evaluate(expr, lanes)
 
     def run_block(self, block: ir.Block, lanes: Lanes) -> Lanes:
@@ -138,14 +124,16 @@ class _Runner:
             value = self.evaluate(statement.value, lanes)
         register = self.new_register(statement.register)
         self.batch.check_nan(value, register.what, None, lanes, statement.loc)
-        register.data[_select_lanes(lanes)] = value
+        register.data[slice(None) if lanes.whole else lanes.index] = value
         return lanes
 
-    def new_register(self, register: ir.Register) -> Cells:
+    def new_register(self, register: ir.Register) -> mem.Cells:
         registers = self.batch.registers
         if id(register) not in registers:
-            data = np.zeros((self.batch.width, *value_shape(register.dtype)), host_dtype(register.dtype))
-            registers[id(register)] = Cells(f"register {register.name!r}", data, None, self.batch.width)
+            data = np.zeros(
+                (self.batch.width, *mem.value_shape(register.dtype)), mem.host_dtype(register.dtype)
+            )
+            registers[id(register)] = mem.Cells(f"register {register.name!r}", data, None, self.batch.width)
         return registers[id(register)]
 
     def store(self, statement: ir.Store, lanes: Lanes) -> Lanes:
@@ -176,13 +164,13 @@ class _Runner:
 
     def image_store(self, statement: ir.ImageStore, lanes: Lanes) -> Lanes:
         loc, batch = statement.loc, self.batch
-        coordinate = add_axis(broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
+        coordinate = add_axis(mem.broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
         value = self.evaluate(statement.value, lanes)
         texels = batch.program.memory.images[statement.image.index]
         assert texels.cells is not None
         rows = check_texels(batch, texels, coordinate, None, lanes, loc)
         if rows is not None:
-            coordinate, value = coordinate[rows], broadcast_rows(value, len(lanes))[rows]
+            coordinate, value = coordinate[rows], mem.broadcast_rows(value, len(lanes))[rows]
             lanes_there = Lanes(lanes.index[rows], False)
         else:
             lanes_there = lanes
@@ -202,7 +190,7 @@ class _Runner:
                 group = int(np.argmax(stuck))
                 where = tuple(batch.builtin(ir.Builtin.WORKGROUP_ID)[group * batch.local].tolist())
                 raise located(
-                    UsageError,
+                    errors.UsageError,
                     f"{batch.program.who}: barrier: only {arrived[group]} of the {self.present[group]} "
                     f"invocations of workgroup {where} get here; all or none must",
                     statement.loc,
@@ -230,7 +218,9 @@ class _Runner:
         if not holds.all():
             said = f": {statement.message}" if statement.message else ""
             first = int(lanes.index[int(np.argmin(np.broadcast_to(holds, len(lanes))))])
-            raise self.batch.make_error(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
+            raise self.batch.make_error(
+                errors.KernelAssertionError, f"assertion failed{said}", first, statement.loc
+            )
         return lanes
 
     def skip(self, statement: ir.Statement, lanes: Lanes) -> Lanes:
@@ -245,9 +235,9 @@ class _Runner:
     def refuse_matrix(self, statement: ir.MatrixLoad | ir.MatrixStore | ir.Declare, lanes: Lanes) -> Lanes:
         raise self.make_refusal(statement, "cooperative matrices live on a device only")
 
-    def make_refusal(self, statement: ir.Statement, reason: str) -> UnsupportedError:
+    def make_refusal(self, statement: ir.Statement, reason: str) -> errors.UnsupportedError:
         who = self.batch.program.who
-        return located(UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
+        return located(errors.UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
 
     # -- control flow
 
@@ -261,7 +251,7 @@ class _Runner:
             if not len(rest):
                 break
             rest.known.clear()
-            truth = broadcast_rows(self.evaluate(condition, rest), len(rest))
+            truth = mem.broadcast_rows(self.evaluate(condition, rest), len(rest))
             chosen, rest = rest.split(truth)
             ends.append(self.run_block(body, chosen))
         if statement.orelse is not None:
@@ -269,7 +259,7 @@ class _Runner:
         return _merge_lanes([*ends, rest], lanes)
 
     def run_switch(self, statement: ir.Switch, lanes: Lanes) -> Lanes:
-        value = broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
+        value = mem.broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
         ends: list[Lanes] = []
         rest = lanes
         for numbers, body in statement.cases:
@@ -282,27 +272,38 @@ class _Runner:
         return _merge_lanes([*ends, rest], lanes)
 
     def while_loop(self, statement: ir.While, lanes: Lanes) -> Lanes:
-        loop = _Loop()
-        self.loops.append(loop)
-        running, most, rounds = lanes, self.batch.program.checks.rounds, 0
-        while len(running):
+        most = self.batch.program.checks.rounds
+
+        def decide(running: Lanes, rounds: int) -> tuple[Lanes, Lanes]:
             running.known.clear()
-            truth = broadcast_rows(self.evaluate(statement.condition, running), len(running))
+            truth = mem.broadcast_rows(self.evaluate(statement.condition, running), len(running))
             running, done = running.split(truth)
-            loop.left.append(done)
             if rounds == most and len(running):
                 text = f'a while loop took more than {most} rounds; check="loops=<rounds>" allows more'
-                raise self.batch.make_error(LoopLimitError, text, int(running.index[0]), statement.loc)
-            rounds += 1
-            before = running
-            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
+                raise self.batch.make_error(errors.LoopLimitError, text, int(running.index[0]), statement.loc)
+            return running, done
+
+        return self.run_rounds(statement.body, lanes, decide)
+
+    def run_rounds(
+        self, body: ir.Block, lanes: Lanes, decide: Callable[[Lanes, int], tuple[Lanes, Lanes]]
+    ) -> Lanes:
+        """Run a loop; `decide` returns who takes part in the round of a number, and who has left the loop."""
+        loop = _Loop()
+        self.loops.append(loop)
+        running, rounds = lanes, 0
+        while len(running):
+            running, done = decide(running, rounds)
+            loop.left.append(done)
+            running = _merge_lanes([self.run_block(body, running), *loop.waiting], running)
             loop.waiting.clear()
+            rounds += 1
         self.loops.pop()
         return _merge_lanes(loop.left, lanes)
 
     def for_loop(self, statement: ir.For, lanes: Lanes) -> Lanes:
         start, stop, step = (
-            broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
+            mem.broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
             for bound in (statement.start, statement.stop, statement.step)
         )
         safe = np.where(step == 0, 1, step)
@@ -317,25 +318,18 @@ class _Runner:
                 f"the counter of a loop leaves {statement.counter.dtype.name}, so that the loop does not end"
             )
             raise self.batch.make_error(
-                LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
+                errors.LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
             )
-        loop = _Loop()
-        self.loops.append(loop)
-        of_lane = np.zeros(self.batch.width, np.int64)
-        of_lane[lanes.index] = np.arange(len(lanes))
-        running, done_rounds = lanes, 0
-        while len(running):
-            own = of_lane[running.index]
-            running, done = running.split(rounds[own] > done_rounds)
-            loop.left.append(done)
-            own = of_lane[running.index]
-            counter[running.index] = (start[own] + done_rounds * step[own]).astype(counter.dtype)
-            before = running
-            running = _merge_lanes([self.run_block(statement.body, running), *loop.waiting], before)
-            loop.waiting.clear()
-            done_rounds += 1
-        self.loops.pop()
-        return _merge_lanes(loop.left, lanes)
+        row_of = np.zeros(self.batch.width, np.int64)
+        row_of[lanes.index] = np.arange(len(lanes))
+
+        def decide(running: Lanes, number: int) -> tuple[Lanes, Lanes]:
+            running, done = running.split(rounds[row_of[running.index]] > number)
+            rows = row_of[running.index]
+            counter[running.index] = (start[rows] + number * step[rows]).astype(counter.dtype)
+            return running, done
+
+        return self.run_rounds(statement.body, lanes, decide)
 
     def leave(self, statement: ir.Break, lanes: Lanes) -> Lanes:
         self.loops[-1].left.append(lanes)
@@ -347,10 +341,6 @@ class _Runner:
 
     def return_(self, statement: ir.Return, lanes: Lanes) -> Lanes:
         return NOBODY
-
-
-def _select_lanes(lanes: Lanes) -> Any:
-    return slice(None) if lanes.whole else lanes.index
 
 
 def _merge_lanes(parts: list[Lanes], before: Lanes) -> Lanes:
@@ -395,8 +385,8 @@ def run_kernel(
     kernel: ir.Kernel,
     memory: Memory,
     *,
-    groups: Extent,
-    local_size: Extent,
+    groups: mem.Extent,
+    local_size: mem.Extent,
     subgroup_size: int = 32,
     checks: Checks | None = None,
     races: bool = False,
@@ -432,7 +422,9 @@ def run_kernel(
         The kernel contains raw GLSL, or something else that is not supported.
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
-        raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
+        raise errors.ArgumentValueError(
+            f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}"
+        )
     sized = is_sized_by_calls(kernel)
     program = Program(
         who,
@@ -442,7 +434,7 @@ def run_kernel(
         local_size,
         subgroup_size,
         checks or Checks(),
-        RaceDetector(who, groups, local_size) if races else None,
+        mem.RaceDetector(who, groups, local_size) if races else None,
         find_lazy_choices(kernel),
         sizes_of_shared(kernel, find_shared_sizes(who, kernel, _integers(memory)) if sized else ()),
     )

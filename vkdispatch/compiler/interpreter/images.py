@@ -177,10 +177,6 @@ def _read_colours(level: Array, layer: Array, axes: Sequence[Array], settings: S
     return result
 
 
-def _repeat(i: Array, size: int) -> Array:
-    return i % size
-
-
 def _mirror(i: Array, size: int) -> Array:
     around = i % (2 * size)
     result: Array = np.minimum(around, 2 * size - 1 - around)
@@ -191,15 +187,11 @@ def _clamp(i: Array, size: int) -> Array:
     return np.clip(i, 0, size - 1)
 
 
-def _mirror_once(i: Array, size: int) -> Array:
-    return _clamp(np.where(i < 0, -1 - i, i), size)
-
-
 _ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
-    "REPEAT": _repeat,
+    "REPEAT": lambda i, size: i % size,
     "MIRRORED_REPEAT": _mirror,
     "CLAMP_TO_EDGE": _clamp,
     # the border is applied separately
     "CLAMP_TO_BORDER": _clamp,
-    "MIRROR_CLAMP_TO_EDGE": _mirror_once,
+    "MIRROR_CLAMP_TO_EDGE": lambda i, size: _clamp(np.where(i < 0, -1 - i, i), size),
 }

@@ -205,14 +205,6 @@ def _make_norm_unpacker(target: str, count: int, scale: float) -> Rule:
     return unpack
 
 
-def _pack_half(value: Array) -> Array:
-    return np.ascontiguousarray(value.astype(np.float16)).view(np.uint32)[:, 0]
-
-
-def _unpack_half(value: Array) -> Array:
-    return np.ascontiguousarray(value).view(np.float16).reshape(-1, 2).astype(np.float32)
-
-
 BIT_RULES: dict[str, Rule] = {
     "bitCount": bit_count,
     "findLSB": find_lsb,
@@ -222,22 +214,16 @@ BIT_RULES: dict[str, Rule] = {
     "bitfieldInsert": bitfield_insert,
     "floatBitsToInt": _make_cast("i4"),
     "floatBitsToUint": _make_cast("u4"),
-    "intBitsToFloat": _make_cast("f4"),
-    "uintBitsToFloat": _make_cast("f4"),
+    **dict.fromkeys(("intBitsToFloat", "uintBitsToFloat"), _make_cast("f4")),
     "doubleBitsToInt64": _make_cast("i8"),
     "doubleBitsToUint64": _make_cast("u8"),
-    "int64BitsToDouble": _make_cast("f8"),
-    "uint64BitsToDouble": _make_cast("f8"),
-    "float16BitsToInt16": _make_cast("i2"),
-    "float16BitsToUint16": _make_cast("u2"),
-    "halfBitsToInt16": _make_cast("i2"),
-    "halfBitsToUint16": _make_cast("u2"),
-    "int16BitsToFloat16": _make_cast("f2"),
-    "uint16BitsToFloat16": _make_cast("f2"),
-    "int16BitsToHalf": _make_cast("f2"),
-    "uint16BitsToHalf": _make_cast("f2"),
-    "packHalf2x16": _pack_half,
-    "unpackHalf2x16": _unpack_half,
+    **dict.fromkeys(("int64BitsToDouble", "uint64BitsToDouble"), _make_cast("f8")),
+    **dict.fromkeys(("float16BitsToInt16", "halfBitsToInt16"), _make_cast("i2")),
+    **dict.fromkeys(("float16BitsToUint16", "halfBitsToUint16"), _make_cast("u2")),
+    **dict.fromkeys(("int16BitsToFloat16", "uint16BitsToFloat16"), _make_cast("f2")),
+    **dict.fromkeys(("int16BitsToHalf", "uint16BitsToHalf"), _make_cast("f2")),
+    "packHalf2x16": lambda value: _make_joiner("u4")(value.astype(np.float16)),
+    "unpackHalf2x16": lambda value: _make_splitter("f2", 2)(value).astype(np.float32),
     "packUnorm2x16": _make_norm_packer("u2", 0, 65535),
     "packSnorm2x16": _make_norm_packer("i2", -1, 32767),
     "packUnorm4x8": _make_norm_packer("u1", 0, 255),
@@ -276,18 +262,19 @@ def _convert_to_double(rule: Rule) -> Rule:
     return lambda *args: rule(*(arg.astype(np.float64) for arg in align(*args)))
 
 
+def _take_from_numpy(*names: str) -> dict[str, Rule]:
+    """Return functions that NumPy has by the same name, or for inverses by one with "arc"."""
+    return {name: getattr(np, name, None) or getattr(np, f"arc{name[1:]}") for name in names}
+
+
+_ELEMENTARY = _take_from_numpy(
+    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "asinh", "acosh", "atanh"),
+    *("exp", "exp2", "log", "log2", "trunc"),
+)
 _NAMED: dict[str, Rule] = {
-    **{
-        name: getattr(np, name)
-        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1")
-    },
-    **{name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "cbrt", "hypot")},
-    **{
-        name: getattr(np, f"arc{name[1:]}")
-        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
-    },
+    **_ELEMENTARY,
+    **_take_from_numpy("atan", "atan2", "expm1", "log10", "log1p", "cbrt", "hypot"),
     "pow": np.power,
-    "trunc": np.trunc,
     "round": np.rint,
     "round_even": np.rint,
 }
@@ -402,19 +389,6 @@ def _add_axes(value: Array, beside: Array) -> Array:
     return value.reshape(value.shape + (1,) * (beside.ndim - value.ndim))
 
 
-def _normalize(value: Array) -> Array:
-    return value / _add_axes(_length(value), value)
-
-
-def _faceforward(value: Array, incident: Array, reference: Array) -> Array:
-    return np.where(_add_axes(_dot(reference, incident), value) < 0, value, -value)
-
-
-def _reflect(incident: Array, normal: Array) -> Array:
-    result: Array = incident - 2 * _add_axes(_dot(normal, incident), normal) * normal
-    return result
-
-
 def _refract(incident: Array, normal: Array, ratio: Array) -> Array:
     along = _dot(normal, incident)
     under = 1 - ratio * ratio * (1 - along * along)
@@ -429,11 +403,6 @@ def _inverse(matrix: Array) -> Array:
         safe = np.where(singular[:, None, None], np.eye(matrix.shape[1]), matrix)
         inverse = np.linalg.inv(safe.astype(np.float64))
         return np.where(singular[:, None, None], np.nan, inverse).astype(matrix.dtype)
-
-
-def _determinant(matrix: Array) -> Array:
-    result: Array = np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype)
-    return result
 
 
 def _ldexp(value: Array, exponent: Array) -> Array:
@@ -454,34 +423,14 @@ _ROUNDED: dict[str, Rule] = {
     "pow": np.power,
 }
 _PLAIN: dict[str, Rule] = {
-    "abs": np.abs,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
+    **_ELEMENTARY,
+    **_take_from_numpy("abs", "floor", "ceil", "isnan", "isinf", "sqrt"),
     "round": np.rint,
     "roundEven": np.rint,
     "min": _min,
     "max": _max,
     "clamp": _clamp,
     "fma": _fma,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "log": np.log,
-    "log2": np.log2,
-    "sqrt": np.sqrt,
     "not": np.logical_not,
 }
 _RULES: dict[str, Rule] = {
@@ -500,13 +449,15 @@ _RULES: dict[str, Rule] = {
     "distance": lambda a, b: _length(a - b),
     "dot": _dot,
     "cross": _cross,
-    "normalize": _normalize,
-    "faceforward": _faceforward,
-    "reflect": _reflect,
+    "normalize": lambda value: value / _add_axes(_length(value), value),
+    "faceforward": lambda value, incident, reference: np.where(
+        _add_axes(_dot(reference, incident), value) < 0, value, -value
+    ),
+    "reflect": lambda value, normal: value - 2 * _add_axes(_dot(normal, value), normal) * normal,
     "refract": _refract,
     "matrixCompMult": np.multiply,
     "outerProduct": lambda column, row: row[:, :, None] * column[:, None, :],
     "transpose": lambda matrix: matrix.swapaxes(1, 2),
-    "determinant": _determinant,
+    "determinant": lambda matrix: np.linalg.det(matrix.astype(np.float64)).astype(matrix.dtype),
     "inverse": _inverse,
 }

@@ -9,17 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from vkdispatch.base.errors import NanError, UnsupportedError, VkDispatchError
+from vkdispatch.compiler.interpreter import memory as mem
 from vkdispatch.compiler.interpreter.images import Texels
-from vkdispatch.compiler.interpreter.memory import (
-    Access,
-    Array,
-    Cells,
-    Extent,
-    Index,
-    RaceDetector,
-    host_dtype,
-    value_shape,
-)
 from vkdispatch.compiler.interpreter.subgroups import make_lane_mask
 from vkdispatch.compiler.ir import Builtin, Expr, Kernel, Op, SharedArray, expressions_of, walk
 from vkdispatch.compiler.ir import nodes as nodes
@@ -36,14 +27,14 @@ class Lanes:
     `known` caches the values of expressions until the next statement.
     """
 
-    index: Array
+    index: mem.Array
     whole: bool
-    known: dict[int, Array] = field(default_factory=dict)
+    known: dict[int, mem.Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def split(self, truth: Array) -> tuple[Lanes, Lanes]:
+    def split(self, truth: mem.Array) -> tuple[Lanes, Lanes]:
         """Return the invocations for which a condition holds, and the others."""
         if truth.all():
             return self, NOBODY
@@ -91,8 +82,8 @@ class Memory:
         Images by the index of the resource.
     """
 
-    arguments: dict[str, Array]
-    buffers: dict[int, Cells]
+    arguments: dict[str, mem.Array]
+    buffers: dict[int, mem.Cells]
     images: dict[int, Texels] = field(default_factory=dict)
 
 
@@ -121,11 +112,11 @@ class Program:
     who: str
     kernel: Kernel
     memory: Memory
-    groups: Extent
-    local_size: Extent
+    groups: mem.Extent
+    local_size: mem.Extent
     subgroup_size: int
     checks: Checks
-    races: RaceDetector | None
+    races: mem.RaceDetector | None
     lazy: frozenset[int]
     shared_sizes: dict[int, int]
 
@@ -142,7 +133,7 @@ def find_lazy_choices(kernel: Kernel) -> frozenset[int]:
     return frozenset(found)
 
 
-def list_operands(expr: Expr, lanes: Lanes) -> list[Array]:
+def list_operands(expr: Expr, lanes: Lanes) -> list[mem.Array]:
     """Return the values of the operands of an expression, which are known."""
     return [lanes.known[id(arg)] for arg in expr.args]
 
@@ -165,23 +156,23 @@ class Batch:
         self.group_count = group_count
         self.group = np.repeat(np.arange(group_count), self.local)
         self.position = np.tile(np.arange(self.local), group_count)
-        self.registers: dict[int, Cells] = {}
+        self.registers: dict[int, mem.Cells] = {}
         self.shared = {id(array): self._new_shared(array) for array in program.kernel.shared}
         self.epoch = np.zeros(group_count, np.int64)
-        self._builtins: dict[Builtin, Array] = {}
+        self._builtins: dict[Builtin, mem.Array] = {}
         size = program.subgroup_size
         self.subgroups_per_group = -(-self.local // size)
         self.slot = self.group * (self.subgroups_per_group * size) + self.position
 
-    def _new_shared(self, array: SharedArray) -> Cells:
-        kind = host_dtype(array.dtype)
+    def _new_shared(self, array: SharedArray) -> mem.Cells:
+        kind = mem.host_dtype(array.dtype)
         size = self.program.shared_sizes[id(array)]
-        data = np.empty((self.group_count * size, *value_shape(array.dtype)), kind)
+        data = np.empty((self.group_count * size, *mem.value_shape(array.dtype)), kind)
         # undefined in GLSL: a conspicuous value exposes kernels that rely on it
         data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
-        return Cells(f"shared buffer {array.name!r}", data, None, size)
+        return mem.Cells(f"shared buffer {array.name!r}", data, None, size)
 
-    def builtin(self, which: Builtin) -> Array:
+    def builtin(self, which: Builtin) -> mem.Array:
         """Return a built-in value for each invocation, or one row for all."""
         if which not in self._builtins:
             rule = _BUILTINS.get(which.name)
@@ -191,12 +182,12 @@ class Batch:
             self._builtins[which] = rule(self)
         return self._builtins[which]
 
-    def invocation(self, position: int) -> Extent:
+    def invocation(self, position: int) -> mem.Extent:
         """Return the global id of the invocation at a position of the batch."""
         x, y, z = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[position].tolist()
         return (x, y, z)
 
-    def flat_ids(self, lanes: Lanes) -> Array:
+    def flat_ids(self, lanes: Lanes) -> mem.Array:
         """Return the linear indices of invocations in the whole grid, x fastest."""
         extent = [
             size * count for size, count in zip(self.program.local_size, self.program.groups, strict=True)
@@ -204,7 +195,7 @@ class Batch:
         ids = self.builtin(Builtin.GLOBAL_INVOCATION_ID)[lanes.index].astype(np.int64)
         return (ids[:, 2] * extent[1] + ids[:, 1]) * extent[0] + ids[:, 0]
 
-    def select_rows(self, value: Array, lanes: Lanes) -> Array:
+    def select_rows(self, value: mem.Array, lanes: Lanes) -> mem.Array:
         """Return the rows of a value that belong to some invocations."""
         return value if lanes.whole or len(value) == 1 else value[lanes.index]
 
@@ -213,7 +204,9 @@ class Batch:
         where = self.invocation(position)
         return located(error, f"{self.program.who}: {message}, in invocation {where}", loc)
 
-    def check_nan(self, value: Array, what: str, index: Array | None, lanes: Lanes, loc: Loc | None) -> None:
+    def check_nan(
+        self, value: mem.Array, what: str, index: mem.Array | None, lanes: Lanes, loc: Loc | None
+    ) -> None:
         """Raise FloatingPointError if a value to be stored has a NaN."""
         if not self.program.checks.nan or value.dtype.kind != "f":
             return
@@ -224,36 +217,36 @@ class Batch:
             raise self.make_error(NanError, f"NaN stored in {what}{at}", int(lanes.index[row]), loc)
 
     def describe_access(
-        self, cells: Cells, index: Index, lanes: Lanes, rows: Array | None, loc: Loc | None
-    ) -> Access:
+        self, cells: mem.Cells, index: mem.Index, lanes: Lanes, rows: mem.Array | None, loc: Loc | None
+    ) -> mem.Access:
         """Describe an access for the race detector."""
         mine = lanes.index if rows is None else lanes.index[rows]
         index = tuple(np.broadcast_to(part, len(mine)) for part in index)
         group = self.group[mine]
         number = self.first_group * self.local + mine
-        return Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
+        return mem.Access(cells, index, number, self.first_group + group, self.epoch[group], loc)
 
 
-def _unflatten(flat: Array, extent: Extent) -> Array:
+def _unflatten(flat: mem.Array, extent: mem.Extent) -> mem.Array:
     x, y, _ = extent
     return np.stack([flat % x, flat // x % y, flat // (x * y)], axis=1).astype(np.uint32)
 
 
-def _global_id(batch: Batch) -> Array:
+def _global_id(batch: Batch) -> mem.Array:
     sizes = np.array(batch.program.local_size, np.uint32)
     return batch.builtin(Builtin.WORKGROUP_ID) * sizes + batch.builtin(Builtin.LOCAL_INVOCATION_ID)
 
 
-def _lane(batch: Batch) -> Array:
+def _lane(batch: Batch) -> mem.Array:
     return batch.position % batch.program.subgroup_size
 
 
-def _make_mask_rule(rule: Callable[[Array, Array], Array]) -> Callable[[Batch], Array]:
+def _make_mask_rule(rule: Callable[[mem.Array, mem.Array], mem.Array]) -> Callable[[Batch], mem.Array]:
     return lambda batch: make_lane_mask(_lane(batch), batch.program.subgroup_size, rule)
 
 
 # By the names of `Builtin`.
-_BUILTINS: dict[str, Callable[[Batch], Array]] = {
+_BUILTINS: dict[str, Callable[[Batch], mem.Array]] = {
     "LOCAL_INVOCATION_INDEX": lambda batch: batch.position.astype(np.uint32),
     "LOCAL_INVOCATION_ID": lambda batch: _unflatten(batch.position, batch.program.local_size),
     "WORKGROUP_ID": lambda batch: _unflatten(batch.first_group + batch.group, batch.program.groups),

@@ -105,10 +105,6 @@ def _find_neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
     return kind.type(1 if ufunc is np.multiply else 0)
 
 
-def _reduce(groups: Subgroups, ufunc: np.ufunc, value: Array) -> Array:
-    return _reduce_clusters(groups, ufunc, value, np.full(1, groups.size))
-
-
 def _reduce_clusters(groups: Subgroups, ufunc: np.ufunc, value: Array, cluster: Array) -> Array:
     size = min(int(cluster[0]), groups.size)
     table = groups.table(value, _find_neutral(ufunc, value.dtype))
@@ -134,7 +130,7 @@ _FAMILIES: dict[str, Callable[..., Array]] = {
     "Inclusive": _scan_inclusive,
     "Exclusive": _scan_exclusive,
     "Clustered": _reduce_clusters,
-    "": _reduce,
+    "": lambda groups, ufunc, value: _reduce_clusters(groups, ufunc, value, np.full(1, groups.size)),
 }
 
 # ---- votes, broadcasts, shuffles -----------------------------------------------------------------
@@ -155,10 +151,6 @@ def _all(groups: Subgroups, value: Array) -> Array:
     return _vote(groups, np.all(groups.table(value, True), axis=1))
 
 
-def _any(groups: Subgroups, value: Array) -> Array:
-    return _vote(groups, np.any(groups.table(value, False), axis=1))
-
-
 def _all_equal(groups: Subgroups, value: Array) -> Array:
     same = value == groups.gather(value, _find_first(groups))
     return _all(groups, same if same.ndim == 1 else same.all(axis=tuple(range(1, same.ndim))))
@@ -174,10 +166,6 @@ def _shuffle(groups: Subgroups, value: Array, lane: Array) -> Array:
 
 def _make_quad_swap(flip: int) -> Callable[..., Array]:
     return lambda groups, value: groups.gather(value, groups.lane ^ flip)
-
-
-def _quad_broadcast(groups: Subgroups, value: Array, lane: Array) -> Array:
-    return groups.gather(value, groups.lane // 4 * 4 + _as_signed(lane))
 
 
 def _rotate(groups: Subgroups, value: Array, delta: Array, cluster: Array | None = None) -> Array:
@@ -245,7 +233,7 @@ def make_lane_mask(lane: Array, size: int, rule: Callable[[Array, Array], Array]
 _RULES: dict[str, Callable[..., Array]] = {
     "Elect": lambda groups: groups.lane == _find_first(groups),
     "All": _all,
-    "Any": _any,
+    "Any": lambda groups, value: _vote(groups, np.any(groups.table(value, False), axis=1)),
     "AllEqual": _all_equal,
     "Broadcast": _shuffle,
     "BroadcastFirst": lambda groups, value: groups.gather(value, _find_first(groups)),
@@ -255,7 +243,9 @@ _RULES: dict[str, Callable[..., Array]] = {
     "ShuffleDown": lambda groups, value, delta: groups.gather(value, groups.lane + _as_signed(delta)),
     "Rotate": _rotate,
     "ClusteredRotate": _rotate,
-    "QuadBroadcast": _quad_broadcast,
+    "QuadBroadcast": lambda groups, value, lane: groups.gather(
+        value, groups.lane // 4 * 4 + _as_signed(lane)
+    ),
     "QuadSwapHorizontal": _make_quad_swap(1),
     "QuadSwapVertical": _make_quad_swap(2),
     "QuadSwapDiagonal": _make_quad_swap(3),

@@ -380,11 +380,12 @@ def _exact(
     if not (dt.is_scalar(value.dtype) or symbol in ("==", "!=")):
         return symbol, a, b
     kind = dt.int32 if value.dtype is dt.bool_ else dt.component_type(value.dtype)
-    own = int(number) if literals.is_integer_number(number) else float(number)
-    found = literals.exact_comparison(symbol if value is a else literals.MIRRORED[symbol], kind, own)
-    if isinstance(found, bool):
-        return literals.literal(found, dt.bool_)
-    return (found[0], value, found[1]) if value is a else (literals.MIRRORED[found[0]], found[1], value)
+    exact = int(number) if literals.is_integer_number(number) else float(number)
+    outcome = literals.exact_comparison(symbol if value is a else literals.MIRRORED[symbol], kind, exact)
+    if isinstance(outcome, bool):
+        return literals.literal(outcome, dt.bool_)
+    symbol, number = outcome
+    return (symbol, value, number) if value is a else (literals.MIRRORED[symbol], number, value)
 
 
 def logical(symbol: str, conditions: Sequence[Expr]) -> Expr:

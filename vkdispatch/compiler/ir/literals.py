@@ -37,6 +37,11 @@ _BYTES: dict[dt.DType, tuple[struct.Struct, struct.Struct]] = {
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
+def is_long(kind: dt.DType) -> bool:
+    """Whether a type is an integer of 64 bits."""
+    return kind in (dt.int64, dt.uint64)
+
+
 def bounds(kind: dt.DType) -> tuple[int, int]:
     """Smallest and largest number of an integer type."""
     bits = 8 * kind.item_size

@@ -319,16 +319,17 @@ def describe_array(expr: Expr) -> str:
 
 
 def is_same_place(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are written alike; True only for places."""
-    return is_place(b) and _alike(a, b)
+    """Whether two expressions are the same place, written alike."""
+    return is_place(b) and is_alike(a, b)
 
 
-def _alike(a: Expr, b: Expr) -> bool:
+def is_alike(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike."""
     if a is b:
         return True
     if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
         return False
-    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
+    return all(is_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
 
 
 # ---- What the attributes of GPU values may be called, and what to say about others -----------------------
@@ -371,38 +372,18 @@ _BUFFER_ADVICE = {
 
 
 # Attributes that programs of 0.1.0 may read, and that are no help to anybody who looks for one.
-_SELDOM_MEANT = frozenset(
-    (
-        "binding",
-        "can_index",
-        "expr",
-        "image",
-        "is_conjugate",
-        "is_register",
-        "is_setable",
-        "lexical_unit",
-        "parents",
-        "printf_args",
-        "raw_name",
-        "read_callback",
-        "read_lambda",
-        "register",
-        "resolve",
-        "settable",
-        "shape_name",
-        "storage",
-        "use_child_type",
-        "write_callback",
-        "write_lambda",
-    )
-)
+_SELDOM_MEANT = """
+binding can_index expr image is_conjugate is_register is_setable lexical_unit parents printf_args raw_name
+read_callback read_lambda register resolve settable shape_name storage use_child_type write_callback
+write_lambda
+"""
 
 
 def unknown_attribute(name: str, owner: str, offered: list[str]) -> str:
     """Say that something has no such attribute, what was probably meant, and what there is."""
     import difflib
 
-    offered = [each for each in offered if each not in _SELDOM_MEANT]
+    offered = [attribute for attribute in offered if attribute not in _SELDOM_MEANT.split()]
     meant = difflib.get_close_matches(name, offered, 1)
     known = _BUFFER_ADVICE if "buffer" in owner else _ADVICE
     advice = known.get(name) or (f"did you mean .{meant[0]}?" if meant else "")

@@ -1,12 +1,13 @@
 """How to walk a program and how to rebuild it: the one place that knows what each kind of statement holds."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from vkdispatch.base.record import replace
 from vkdispatch.compiler.ir import statements
-from vkdispatch.compiler.ir.nodes import Expr, Op
+from vkdispatch.compiler.ir.nodes import Expr, Op, Register, root_of
 
 MapExpr = Callable[[Expr], Expr]
 MapBlock = Callable[[statements.Block], statements.Block]
@@ -25,19 +26,13 @@ def _blocks_of_switch(statement: statements.Switch) -> tuple[statements.Block, .
     return bodies if statement.default is None else (*bodies, statement.default)
 
 
-def _body(
-    statement: statements.While | statements.For | statements.Scope | statements.Assert,
-) -> tuple[statements.Block, ...]:
-    return (statement.body,)
-
-
 _BLOCKS: dict[type, Callable[[Any], tuple[statements.Block, ...]]] = {
     statements.If: _blocks_of_if,
     statements.Switch: _blocks_of_switch,
-    statements.While: _body,
-    statements.For: _body,
-    statements.Scope: _body,
-    statements.Assert: _body,
+    **dict.fromkeys(
+        (statements.While, statements.For, statements.Scope, statements.Assert),
+        lambda statement: (statement.body,),
+    ),
 }
 
 
@@ -51,21 +46,10 @@ _EXPRESSIONS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     statements.Declare: lambda statement: (statement.value,),
     statements.Store: attrgetter("place", "value"),
     statements.ImageStore: attrgetter("coordinate", "value"),
-    statements.MatrixLoad: lambda statement: (
-        statement.matrix,
-        statement.source,
-        statement.stride,
-        *statement.window,
-    ),
-    statements.MatrixStore: lambda statement: (
-        statement.place,
-        statement.value,
-        statement.stride,
-        *statement.window,
-    ),
+    statements.MatrixLoad: lambda s: (s.matrix, s.source, s.stride, *s.window),
+    statements.MatrixStore: lambda s: (s.place, s.value, s.stride, *s.window),
     statements.If: lambda statement: tuple([condition for condition, _ in statement.branches]),
-    statements.While: lambda statement: (statement.condition,),
-    statements.Assert: lambda statement: (statement.condition,),
+    **dict.fromkeys((statements.While, statements.Assert), lambda statement: (statement.condition,)),
     statements.For: attrgetter("start", "stop", "step"),
     statements.Switch: lambda statement: (statement.value,),
     statements.Print: attrgetter("args"),
@@ -100,6 +84,19 @@ def evaluated(statement: statements.Statement) -> tuple[Expr, ...]:
     return expressions_of(statement)
 
 
+def assignments_of(statement: statements.Statement) -> Iterator[tuple[Register, Expr]]:
+    """Yield the registers that a statement itself gives a value, with what the value is made of."""
+    if isinstance(statement, statements.Declare):
+        yield statement.register, statement.value
+    elif isinstance(statement, statements.For):
+        yield statement.counter, statement.start
+        yield statement.counter, statement.step
+    elif isinstance(statement, statements.Store):
+        root = root_of(statement.place)
+        if isinstance(root.value, Register):
+            yield root.value, statement.value
+
+
 # ---- walking -------------------------------------------------------------------------------------
 
 
@@ -122,6 +119,17 @@ def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
             if expr.args:
                 stack += expr.args
     return found.values()
+
+
+def reach(roots: Iterable[Expr], operands: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
+    """Every expression to which `operands` lead from the roots, each object once."""
+    stack, seen = list(roots), set[int]()
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in seen:
+            seen.add(id(expr))
+            yield expr
+            stack += operands(expr)
 
 
 def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
@@ -252,40 +260,39 @@ def _rebuild_switch(
     return _change(old, value=chosen, cases=old.cases if same else cases, default=default)
 
 
+# The fields of other statements, in the order in which they are mapped, and what maps them.
+_FIELDS: dict[type, dict[str, str]] = {
+    statements.Read: {"value": "value"},
+    statements.ImageStore: {"coordinate": "value", "value": "value"},
+    statements.MatrixLoad: {"matrix": "place", "source": "place", "stride": "value", "window": "values"},
+    statements.MatrixStore: {"place": "place", "value": "value", "stride": "value", "window": "values"},
+    statements.While: {"condition": "value", "body": "block"},
+    statements.For: {"start": "value", "stop": "value", "step": "value", "body": "block"},
+    statements.Scope: {"body": "block"},
+    statements.Assert: {"body": "block", "condition": "value"},
+    statements.Print: {"args": "values"},
+}
+
+
+def _rebuild_fields(
+    old: statements.Statement, value: MapExpr, block: MapBlock, place: MapExpr
+) -> statements.Statement:
+    rules: dict[str, Callable[[Any], Any]] = {
+        "value": value,
+        "values": partial(_map_all, value),
+        "block": block,
+        "place": place,
+    }
+    parts = {name: rules[kind](getattr(old, name)) for name, kind in _FIELDS[type(old)].items()}
+    return _change(old, **parts)
+
+
 _REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], statements.Statement]] = {
+    **dict.fromkeys(_FIELDS, _rebuild_fields),
     statements.Declare: _rebuild_declare,
     statements.Store: _rebuild_store,
-    statements.Read: lambda old, value, _block, _place: _change(old, value=value(old.value)),
-    statements.ImageStore: lambda old, value, _block, _place: _change(
-        old, coordinate=value(old.coordinate), value=value(old.value)
-    ),
-    statements.MatrixLoad: lambda old, value, _, place: _change(
-        old,
-        matrix=place(old.matrix),
-        source=place(old.source),
-        stride=value(old.stride),
-        window=_map_all(value, old.window),
-    ),
-    statements.MatrixStore: lambda old, value, _, place: _change(
-        old,
-        place=place(old.place),
-        value=value(old.value),
-        stride=value(old.stride),
-        window=_map_all(value, old.window),
-    ),
     statements.If: _rebuild_if,
-    statements.While: lambda old, value, block, _: _change(
-        old, condition=value(old.condition), body=block(old.body)
-    ),
-    statements.For: lambda old, value, block, _: _change(
-        old, start=value(old.start), stop=value(old.stop), step=value(old.step), body=block(old.body)
-    ),
     statements.Switch: _rebuild_switch,
-    statements.Scope: lambda old, _value, block, _place: _change(old, body=block(old.body)),
-    statements.Assert: lambda old, value, block, _: _change(
-        old, body=block(old.body), condition=value(old.condition)
-    ),
-    statements.Print: lambda old, value, _block, _place: _change(old, args=_map_all(value, old.args)),
 }
 
 

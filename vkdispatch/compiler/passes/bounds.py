@@ -25,7 +25,7 @@ from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, reg
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import all_of, less, negate, read, uint, zero
+from vkdispatch.compiler.passes import builders as make
 from vkdispatch.compiler.passes.widen import global_id
 
 _SILENT = (ir.Comment, ir.Print, ir.Assert)
@@ -66,7 +66,7 @@ def _is_harmless(value: ir.Expr) -> bool:
     )
 
 
-def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
+def _find_registers(statement: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement mentions, apart from nested statements."""
     found = set(registers_of(ir.expressions_of(statement)))
     if isinstance(statement, ir.Declare):
@@ -76,17 +76,14 @@ def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
     return found
 
 
+def _count_uses(block: ir.Block) -> Counter[ir.Register]:
+    """Return how many statements mention a register."""
+    return Counter(register for statement in ir.walk(block) for register in _find_registers(statement))
+
+
 def _find_assigned(outer: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement, or one nested in it, declares or stores to."""
-    found: set[ir.Register] = set()
-    for statement in ir.walk((outer,)):
-        if isinstance(statement, ir.Declare):
-            found.add(statement.register)
-        elif isinstance(statement, ir.Store):
-            root = ir.root_of(statement.place)
-            if isinstance(root.value, ir.Register):
-                found.add(root.value)
-    return found
+    return {register for statement in ir.walk((outer,)) for register, _ in ir.assignments_of(statement)}
 
 
 class _Guards:
@@ -98,9 +95,7 @@ class _Guards:
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
-        self._uses = Counter(
-            register for statement in ir.walk(kernel.body) for register in _find_own_registers(statement)
-        )
+        self._uses = _count_uses(kernel.body)
         self._inside = ir.Register(self._names.claim_copy("inside"), bool_, fixed=True)
         self.shared: dict[DType, ir.SharedArray] = {}
 
@@ -110,18 +105,16 @@ class _Guards:
         assert kernel.exec_count is not None
         if kernel.wide:
             first = kernel.arguments.index(kernel.exec_count)
-            limits = [
-                ir.Expr(ir.Op.ARGUMENT, uint64, (), each) for each in kernel.arguments[first : first + 3]
-            ]
-            within = [less(global_id(axis), limit) for axis, limit in enumerate(limits)]
-        else:
-            position = ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID)
-            limit = ir.Expr(ir.Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            limits = kernel.arguments[first : first + 3]
             within = [
-                less(*(ir.Expr(ir.Op.COMPONENT, uint32, (vector,), axis) for vector in (position, limit)))
-                for axis in "xyz"
+                make.less(global_id(axis), ir.Expr(ir.Op.ARGUMENT, uint64, (), limit))
+                for axis, limit in enumerate(limits)
             ]
-        return ir.Declare(self._inside, all_of(within))
+        else:
+            limit = ir.Expr(ir.Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            position = ir.Builtin.GLOBAL_INVOCATION_ID
+            within = [make.less(make.id_part(position, axis), make.part_of(limit, axis)) for axis in "xyz"]
+        return ir.Declare(self._inside, make.all_of(within))
 
     # -- blocks
 
@@ -153,9 +146,7 @@ class _Guards:
             more = set(ends)
             first = 0
             for piece in pieces:
-                uses = Counter(
-                    register for each in ir.walk(tuple(piece)) for register in _find_own_registers(each)
-                )
+                uses = _count_uses(tuple(piece))
                 for position, statement in enumerate(piece, first + 1):
                     if (
                         isinstance(statement, ir.Declare)
@@ -170,7 +161,7 @@ class _Guards:
             ends = more
 
     def _flush_piece(self, apart: list[ir.Statement], out: list[ir.Statement]) -> None:
-        uses = Counter(register for each in ir.walk(tuple(apart)) for register in _find_own_registers(each))
+        uses = _count_uses(tuple(apart))
         guarded: list[ir.Statement] = []
         changed: set[ir.Register] = set()
         for statement in apart:
@@ -198,11 +189,11 @@ class _Guards:
         guarded.clear()
 
     def _make_guard(self, block: ir.Block) -> ir.If:
-        inside, first = read(self._inside), block[0]
+        inside, first = make.read(self._inside), block[0]
         if len(block) == 1 and isinstance(first, ir.If) and len(first.branches) == 1 and first.orelse is None:
             ((condition, body),) = first.branches
-            return replace(first, branches=((all_of([inside, condition]), body),))
-        return ir.If(((inside, block),), None, first.loc)
+            return replace(first, branches=((make.all_of([inside, condition]), body),))
+        return make.when(inside, *block, loc=first.loc)
 
     @staticmethod
     def _needs_no_guard(
@@ -230,15 +221,15 @@ class _Guards:
             held = ir.Register(
                 self._names.claim_copy(f"guarded_{register.name}"), register.dtype, position=register.position
             )
-        out.append(ir.Declare(held, zero(held.dtype), loc))
+        out.append(ir.Declare(held, make.zero(held.dtype), loc))
         if value.op is ir.Op.ATOMIC:
             before = ir.Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
             guarded.append(ir.Declare(before, value, loc))
-            value = read(before)
-        guarded.append(ir.Store(read(held), value, None, loc))
+            value = make.read(before)
+        guarded.append(make.assign(held, value, loc))
         if held is not register:
             self._guard(guarded, out)
-            out.append(ir.Declare(register, read(held), loc))
+            out.append(ir.Declare(register, make.read(held), loc))
 
     # -- control flow that all invocations run
 
@@ -285,8 +276,8 @@ class _Guards:
         head: list[ir.Statement] = []
         decided = self._decide(condition, loc, head)
         if head:
-            head.append(ir.If(((negate(decided), (ir.Break(loc),)),), None, loc))
-            decided = ir.Expr(ir.Op.LITERAL, bool_, (), True, condition.loc)
+            head.append(make.when(make.negate(decided), ir.Break(loc), loc=loc))
+            decided = make.truth(True, condition.loc)
         out.append(ir.While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
     def _decide(self, value: ir.Expr, loc: Loc | None, out: list[ir.Statement]) -> ir.Expr:
@@ -294,19 +285,18 @@ class _Guards:
         if self._flow.is_uniform(value):
             return value
         register = ir.Register(self._names.claim_copy("decision"), value.dtype)
-        decision = read(register)
+        decision = make.read(register)
         if _is_harmless(value):
             out.append(ir.Declare(register, value, loc))
         else:
-            out.append(ir.Declare(register, zero(value.dtype), loc))
-            out.append(ir.If(((read(self._inside), (ir.Store(decision, value, None, loc),)),), None, loc))
-        place = ir.Expr(ir.Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
-        own_index = ir.Expr(ir.Op.BUILTIN, uint32, (), ir.Builtin.LOCAL_INVOCATION_INDEX)
-        is_first = ir.Expr(ir.Op.COMPARE, bool_, (own_index, uint(0)), "==")
+            out.append(ir.Declare(register, make.zero(value.dtype), loc))
+            out.append(make.when(make.read(self._inside), make.assign(register, value, loc), loc=loc))
+        place = ir.Expr(ir.Op.ELEMENT, value.dtype, (make.uint(0),), self._get_shared(value.dtype))
+        is_first = make.is_zero(ir.Expr(ir.Op.BUILTIN, uint32, (), ir.Builtin.LOCAL_INVOCATION_INDEX))
         out += (
-            ir.If(((is_first, (ir.Store(place, decision, None, loc),)),), None, loc),
+            make.when(is_first, ir.Store(place, decision, None, loc), loc=loc),
             ir.Effect("barrier", loc),
-            ir.If(((negate(read(self._inside)), (ir.Store(decision, place, None, loc),)),), None, loc),
+            make.when(make.negate(make.read(self._inside)), make.assign(register, place, loc), loc=loc),
             ir.Effect("barrier", loc),
         )
         return decision

@@ -1,7 +1,11 @@
-"""Small expressions that passes build: literals, registers, comparisons, components."""
+"""Small expressions and statements that passes build: literals, registers, comparisons, components."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.compiler.ir import Builtin, Expr, Op, Register
+from vkdispatch.base.record import replace
+from vkdispatch.compiler.ir import Block, Builtin, Declare, Expr, If, Op, Register, Statement, Store
 from vkdispatch.compiler.ir.location import Loc
 
 
@@ -15,14 +19,71 @@ def read(register: Register) -> Expr:
     return Expr(Op.REGISTER, register.dtype, (), register)
 
 
+def truth(value: bool, loc: Loc | None = None) -> Expr:
+    """Make a literal condition."""
+    return Expr(Op.LITERAL, dt.bool_, (), value, loc)
+
+
+def assign(register: Register, value: Expr, loc: Loc | None = None) -> Store:
+    """Assign to a register."""
+    return Store(read(register), value, None, loc)
+
+
+def when(condition: Expr, *body: Statement, loc: Loc | None = None) -> If:
+    """Run statements if a condition holds."""
+    return If(((condition, body),), None, loc)
+
+
+def unfold(
+    expr: Expr, register: Register, first: Expr, store: Callable[[Expr], Block]
+) -> tuple[Statement, ...]:
+    """Return statements that compute a LOGICAL or a SELECT in a register.
+
+    `first` is the operand that is evaluated in any case; `store` returns what stores another one.
+    """
+    result, loc, others = read(register), expr.loc, expr.args[1:]
+    if expr.op is Op.SELECT:
+        chosen, other = map(store, others)
+        return Declare(register, zero(expr.dtype), loc), If(((first, chosen),), other, loc)
+    condition = result if expr.value == "&&" else negate(result)
+    return (Declare(register, first, loc), *(when(condition, *store(operand), loc=loc) for operand in others))
+
+
+def rewrite_branches(
+    statement: If,
+    out: list[Statement],
+    value: Callable[[Expr, list[Statement]], Expr],
+    block: Callable[[Block], Block],
+    needs_statements: Callable[[Expr], bool],
+    inside: Callable[[], AbstractContextManager[None]],
+) -> None:
+    """Append an if with other conditions, which `value` may precede by statements.
+
+    Those of a later condition stand in an `else`, within `inside`, as it is evaluated only if the conditions
+    before it do not hold.
+    """
+    done: list[tuple[Expr, Block]] = []
+    orelse = statement.orelse
+    for position, (condition, body) in enumerate(statement.branches):
+        if position and needs_statements(condition):
+            rest: list[Statement] = []
+            with inside():
+                others = replace(statement, branches=statement.branches[position:])
+                rewrite_branches(others, rest, value, block, needs_statements, inside)
+            out.append(If(tuple(done), tuple(rest), statement.loc))
+            return
+        done.append((value(condition, out), block(body)))
+    out.append(If(tuple(done), None if orelse is None else block(orelse), statement.loc))
+
+
 def cast(value: Expr, kind: dt.DType) -> Expr:
     """Convert a scalar."""
     return value if value.dtype is kind else Expr(Op.CONSTRUCT, kind, (value,))
 
 
-def call(function: str, kind: dt.DType, value: Expr) -> Expr:
-    """Call a function of one argument."""
-    return Expr(Op.CALL, kind, (value,), function)
+def call(function: str, kind: dt.DType, *args: Expr) -> Expr:
+    """Call a function."""
+    return Expr(Op.CALL, kind, args, function)
 
 
 def less(left: Expr, right: Expr) -> Expr:
@@ -80,9 +141,19 @@ def part_of(vector: Expr, axis: str) -> Expr:
     return Expr(Op.COMPONENT, dt.uint32, (vector,), axis)
 
 
-def binary(operator: str, left: Expr, right: Expr) -> Expr:
-    """Combine two values of uint32."""
-    return Expr(Op.BINARY, dt.uint32, (left, right), operator)
+def binary(operator: str, left: Expr, right: Expr, loc: Loc | None = None) -> Expr:
+    """Combine two values by an operator, to one of the type of the first."""
+    return Expr(Op.BINARY, left.dtype, (left, right), operator, loc)
+
+
+def is_zero(value: Expr) -> Expr:
+    """Compare a uint32 with zero."""
+    return compare("==", value, uint(0))
+
+
+def is_nonzero(value: Expr) -> Expr:
+    """Compare a uint32 with zero."""
+    return compare("!=", value, uint(0))
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups
+from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups, find_operations
+from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
-from vkdispatch.compiler.passes.elementwise import definitions_of
+from vkdispatch.compiler.passes import builders as make
 
 # ---- Kernels whose invocations each process several elements ---------------------------------------------
 #
@@ -58,14 +58,10 @@ def is_separable(kernel: ir.Kernel) -> bool:
     ):
         return False
     everything = contents(kernel).expressions
-    if any(map(_knows_neighbours, everything)):
+    if any(expr.op is ir.Op.SUBGROUP or expr.value in _SUBGROUP for expr in everything):
         return False
     # without the id along x all invocations do the same
     return any(is_id_x(expr) for expr in everything)
-
-
-def _knows_neighbours(expr: ir.Expr) -> bool:
-    return expr.op is ir.Op.SUBGROUP or (isinstance(expr.value, ir.Builtin) and expr.value in _SUBGROUP)
 
 
 def is_id_x(expr: ir.Expr) -> bool:
@@ -108,47 +104,53 @@ def coarsen(kernel: ir.Kernel, elements: int) -> ir.Kernel:
     limit = ir.Expr(ir.Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
     names = FreshNames.of_variables(kernel)
 
-    stride = id_part(ir.Builtin.WORKGROUP_SIZE, "x")
-    width = binary("*", stride, uint(elements))
+    stride = make.id_part(ir.Builtin.WORKGROUP_SIZE, "x")
+    width = make.binary("*", stride, make.uint(elements))
     first = new_register("first", dt.uint32, names)
-    start = binary(
+    start = make.binary(
         "+",
-        binary("*", id_part(ir.Builtin.WORKGROUP_ID, "x"), width),
-        id_part(ir.Builtin.LOCAL_INVOCATION_ID, "x"),
+        make.binary("*", make.id_part(ir.Builtin.WORKGROUP_ID, "x"), width),
+        make.id_part(ir.Builtin.LOCAL_INVOCATION_ID, "x"),
     )
     outside = [
-        compare(">=", id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis), part_of(limit, axis)) for axis in "yz"
+        make.compare(">=", make.id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis), make.part_of(limit, axis))
+        for axis in "yz"
     ]
     guard, body = split_guard(kernel.body)
 
     copies = [Copy(new_register(f"element_{k}", dt.uint32, names), f"_{k}", names) for k in range(elements)]
-    offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
-    places = [
-        ir.Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
+    offsets = [
+        make.binary("+", make.read(first), make.binary("*", stride, make.uint(k))) for k in range(1, elements)
     ]
-    whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
+    places = [
+        ir.Declare(copy.element, place)
+        for copy, place in zip(copies, [make.read(first), *offsets], strict=True)
+    ]
+    whole = make.compare("<", make.read(copies[-1].element), make.part_of(limit, "x"))
     if guard is not None:
-        whole = logical("&&", whole, *(negate(copy.expr(guard)) for copy in copies))
+        whole = make.logical("&&", whole, *(make.negate(copy.expr(guard)) for copy in copies))
 
     turn = new_register("turn", dt.uint32, names, counter=True)
     single = Copy(new_register("element", dt.uint32, names), "_n", names)
-    inside = compare("<", read(single.element), part_of(limit, "x"))
+    inside = make.compare("<", make.read(single.element), make.part_of(limit, "x"))
     if guard is not None:
-        inside = logical("&&", inside, negate(single.expr(guard)))
+        inside = make.logical("&&", inside, make.negate(single.expr(guard)))
     rest = ir.For(
         turn,
-        uint(0),
-        uint(elements),
-        uint(1),
+        make.uint(0),
+        make.uint(elements),
+        make.uint(1),
         (
-            ir.Declare(single.element, binary("+", read(first), binary("*", stride, read(turn)))),
-            ir.If(((inside, tuple(map(single.statement, body))),)),
+            ir.Declare(
+                single.element, make.binary("+", make.read(first), make.binary("*", stride, make.read(turn)))
+            ),
+            make.when(inside, *map(single.statement, body)),
         ),
     )
     return replace(
         kernel,
         body=(
-            ir.If(((logical("||", *outside), (ir.Return(),)),)),
+            make.when(make.logical("||", *outside), ir.Return()),
             ir.Declare(first, start),
             *places,
             ir.If(((whole, tuple(_interleave(body, copies))),), (rest,)),
@@ -177,10 +179,10 @@ def store_values(statement: ir.Store, copies: Sequence["Copy"]) -> Iterable[ir.S
         result = copy.expr(statement.value)
         if statement.operator is not None:
             place = copy.expr(statement.place)
-            result = ir.Expr(ir.Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
+            result = make.binary(statement.operator, place, result, statement.loc)
         yield ir.Declare(value, result, statement.loc)
     for copy, value in zip(copies, values, strict=True):
-        yield ir.Store(copy.place(statement.place), read(value), None, statement.loc)
+        yield ir.Store(copy.place(statement.place), make.read(value), None, statement.loc)
 
 
 class Copy:
@@ -228,10 +230,10 @@ class Copy:
     def replace_node(self, expr: ir.Expr) -> ir.Expr:
         """Return an expression whose operands have been replaced for this element."""
         if is_id_x(expr):
-            return read(self.element)
+            return make.read(self.element)
         if _is_id(expr):
-            axes = (id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
-            return ir.Expr(ir.Op.CONSTRUCT, dt.uvec3, (read(self.element), *axes), loc=expr.loc)
+            axes = (make.id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
+            return ir.Expr(ir.Op.CONSTRUCT, dt.uvec3, (make.read(self.element), *axes), loc=expr.loc)
         if expr.op is ir.Op.REGISTER:
             new = self._registers.get(id(expr.value))
             return expr if new is None else replace(expr, value=new)
@@ -289,10 +291,9 @@ def can_block(kernel: ir.Kernel) -> bool:
     """Whether a kernel runs faster if each invocation processes a block of elements."""
     if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
         return False
-    found = contents(kernel)
-    if len(found.expressions) > _LONGEST_BLOCK_KERNEL:
+    if len(contents(kernel).expressions) > _LONGEST_BLOCK_KERNEL:
         return False
-    if any(isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC for each in found.statements):
+    if find_operations(kernel, ir.Op.ATOMIC):
         return False
     definitions = definitions_of(list(ir.walk(kernel.body)))
     return any(
@@ -390,21 +391,24 @@ class _Blocks:
         kernel = self._source
         assert kernel.exec_count is not None
         limit = ir.Expr(ir.Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
-        gid = {axis: id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
+        gid = {axis: make.id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
         first = new_register("first", dt.uint32, self._names)
-        beyond = [compare(">=", read(first), part_of(limit, "x"))]
-        beyond += [compare(">=", gid[axis], part_of(limit, axis)) for axis in "yz"]
+        beyond = [make.compare(">=", make.read(first), make.part_of(limit, "x"))]
+        beyond += [make.compare(">=", gid[axis], make.part_of(limit, axis)) for axis in "yz"]
         places = [
-            ir.Declare(member.element, binary("+", read(first), uint(number)) if number else read(first))
+            ir.Declare(
+                member.element,
+                make.binary("+", make.read(first), make.uint(number)) if number else make.read(first),
+            )
             for number, member in enumerate(self._members)
         ]
-        statements = [each for statement in kernel.body for each in self._statement(statement)]
+        statements = [part for statement in kernel.body for part in self._statement(statement)]
         return replace(
             kernel,
             resources=(*kernel.resources, *self._views.values()),
             body=(
-                ir.Declare(first, binary("*", gid["x"], uint(BLOCK))),
-                ir.If(((logical("||", *beyond), (ir.Return(),)),)),
+                ir.Declare(first, make.binary("*", gid["x"], make.uint(BLOCK))),
+                make.when(make.logical("||", *beyond), ir.Return()),
                 *places,
                 *statements,
             ),
@@ -442,8 +446,8 @@ class _Blocks:
             yield replace(statement, branches=branches, orelse=orelse)
             member.forget(loaded)
         if any(
-            isinstance(each, ir.Store) and ir.root_of(each.place).op is ir.Op.ELEMENT
-            for each in ir.walk((statement,))
+            isinstance(inner, ir.Store) and ir.root_of(inner.place).op is ir.Op.ELEMENT
+            for inner in ir.walk((statement,))
         ):
             self._forget()
 
@@ -461,12 +465,12 @@ class _Blocks:
                 vector = new_register(f"words_{storage.index}", dt.dvec4, self._names)
                 yield ir.Declare(vector, element, expr.loc)
                 for letter in _LETTERS:
-                    word = ir.Expr(ir.Op.COMPONENT, dt.float64, (read(vector),), letter)
+                    word = ir.Expr(ir.Op.COMPONENT, dt.float64, (make.read(vector),), letter)
                     values += _values_of(word, storage.dtype)
             for member, value in zip(self._members, values, strict=True):
                 register = member.register(f"loaded_{storage.index}", storage.dtype, fixed=True)
                 yield ir.Declare(register, value, expr.loc)
-                member.loaded[storage.index] = read(register)
+                member.loaded[storage.index] = make.read(register)
                 # copies made before refer to memory
                 member.exprs.clear()
 
@@ -474,9 +478,9 @@ class _Blocks:
         found = list(store_values(statement, self._members))
         storage = statement.place.value
         if isinstance(storage, ir.Storage) and _is_own(statement.place, self._definitions):
-            declared = [each for each in found if isinstance(each, ir.Declare)]
-            yield from declared
-            words = _words_of([read(each.register) for each in declared], storage.dtype)
+            declares = [inner for inner in found if isinstance(inner, ir.Declare)]
+            yield from declares
+            words = _words_of([make.read(declare.register) for declare in declares], storage.dtype)
             for number, element in enumerate(self._vectors(storage)):
                 part = tuple(words[number * _LANES : (number + 1) * _LANES])
                 yield ir.Store(element, ir.Expr(ir.Op.CONSTRUCT, dt.dvec4, part), None, statement.loc)
@@ -491,25 +495,25 @@ class _Blocks:
             view = ir.Storage(storage.index, dt.dvec4, storage.label, view=True)
             self._views[storage.index] = view
         count = storage.dtype.item_size * BLOCK // dt.dvec4.item_size
-        start = id_part(ir.Builtin.GLOBAL_INVOCATION_ID, "x")
+        start = make.id_part(ir.Builtin.GLOBAL_INVOCATION_ID, "x")
         if count > 1:
-            start = binary("*", start, uint(count))
-        places = [binary("+", start, uint(number)) if number else start for number in range(count)]
+            start = make.binary("*", start, make.uint(count))
+        places = [make.binary("+", start, make.uint(number)) if number else start for number in range(count)]
         return [ir.Expr(ir.Op.ELEMENT, dt.dvec4, (place,), view) for place in places]
 
 
 def _convert(function: str, kind: dt.DType, value: ir.Expr) -> ir.Expr:
-    return ir.Expr(ir.Op.CALL, kind, (value,), function) if function else value
+    return make.call(function, kind, value) if function else value
 
 
 def _values_of(word: ir.Expr, kind: dt.DType) -> list[ir.Expr]:
     """Return the elements that a word holds."""
     if kind in _WORDS:
         return [_convert(_WORDS[kind][0], kind, word)]
-    pair = ir.Expr(ir.Op.CALL, dt.uvec2, (word,), "unpackDouble2x32")
+    pair = make.call("unpackDouble2x32", dt.uvec2, word)
     if kind in _PAIRS:
         return [_convert(_PAIRS[kind][0], kind, pair)]
-    halves = [ir.Expr(ir.Op.COMPONENT, dt.uint32, (pair,), letter) for letter in "xy"]
+    halves = [make.part_of(pair, letter) for letter in "xy"]
     return [_convert(_HALVES[kind][0], kind, half) for half in halves]
 
 
@@ -525,4 +529,4 @@ def _words_of(values: list[ir.Expr], kind: dt.DType) -> list[ir.Expr]:
             ir.Expr(ir.Op.CONSTRUCT, dt.uvec2, (low, high))
             for low, high in zip(bits[::2], bits[1::2], strict=True)
         ]
-    return [ir.Expr(ir.Op.CALL, dt.float64, (pair,), "packDouble2x32") for pair in pairs]
+    return [make.call("packDouble2x32", dt.float64, pair) for pair in pairs]

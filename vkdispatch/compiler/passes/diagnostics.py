@@ -9,10 +9,10 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Argument, Block, Builtin, Declare, Expr, If, Op, Register, Storage, Store
-from vkdispatch.compiler.ir.literals import digits, rounded
+from vkdispatch.compiler.ir.literals import digits, is_long, rounded
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import binary, call, cast, component, components, less, read, uint
+from vkdispatch.compiler.passes import builders as make
 
 # ---- Formats of prints, and the Python values of what the device printed ---------------------------------
 
@@ -26,7 +26,20 @@ _CONVERSION = (
 )
 
 
-class _Single(float):
+class _Shown:
+    """A number that shows a text of its own, unless a format asks for another."""
+
+    __slots__ = ()
+    _text: str
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __format__(self, spec: str) -> str:
+        return self._text if not spec else super().__format__(spec)
+
+
+class _Single(_Shown, float):
     """A float16 or float32, shown with the fewest digits that identify it."""
 
     __slots__ = ("_text",)
@@ -39,17 +52,9 @@ class _Single(float):
 
     _text: str
 
-    def __repr__(self) -> str:
-        return self._text
 
-    def __format__(self, spec: str) -> str:
-        return self._text if not spec else super().__format__(spec)
-
-
-class _Complex(complex):
+class _Complex(_Shown, complex):
     """A complex number, shown with the digits of its parts' type."""
-
-    _text: str
 
     @classmethod
     def of(cls, real: float, imag: float) -> "_Complex":
@@ -60,12 +65,6 @@ class _Complex(complex):
         # as Python does: 2j, but (-0+2j)
         made._text = f"{shown[1]}j" if shown[0] == "0" else f"({shown[0]}{sign}{shown[1]}j)"
         return made
-
-    def __repr__(self) -> str:
-        return self._text
-
-    def __format__(self, spec: str) -> str:
-        return self._text if not spec else super().__format__(spec)
 
 
 class _Parts(tuple[Any, ...]):
@@ -91,7 +90,7 @@ def host_value(kind: dt.DType, components: Any) -> Any:
         size = dt.component_count(kind.child_type)
         columns = (components[start : start + size] for start in range(0, len(components), size))
         return _Parts(host_value(kind.child_type, column) for column in columns)
-    scalars = [_host_scalar(dt.component_type(kind), each) for each in components]
+    scalars = [_host_scalar(dt.component_type(kind), component) for component in components]
     if dt.is_complex(kind):
         return _Complex.of(*scalars)
     return scalars[0] if dt.is_scalar(kind) else _Parts(scalars)
@@ -121,7 +120,7 @@ def value_of_words(kind: dt.DType, words: "np.ndarray[Any, Any]") -> Any:
     scalar = dt.component_type(kind)
     if scalar is dt.float64:
         return host_value(kind, words.view(np.float64))
-    if scalar in (dt.int64, dt.uint64):
+    if is_long(scalar):
         return host_value(kind, words.view(np.int64 if scalar is dt.int64 else np.uint64))
     if dt.is_float_dtype(scalar):
         return host_value(kind, words.view(np.float32))
@@ -149,11 +148,11 @@ def parse_format(text: str) -> tuple[str, str, list[str]]:
     rest = re.sub(_CONVERSION, "", text)
     if "%" in rest:
         raise FormatError(f"{text!r} has a % that starts no conversion; write %% for the sign")
-    conversions = [each["type"] for each in found for _ in range(int(each["copies"] or 1))]
+    conversions = [match["type"] for match in found for _ in range(int(match["copies"] or 1))]
     return (
         re.sub(_CONVERSION, _python_conversion, text),
         PERCENT,
-        [each for each in conversions if each != "%"],
+        [letter for letter in conversions if letter != "%"],
     )
 
 
@@ -231,7 +230,7 @@ def _put_by_braces(text: str, values: Sequence[Any]) -> str:
         if isinstance(value, str):
             parts.append(_escaped(f"{{0{inner}{ending}}}".format(value)))
         else:
-            before = sum(isinstance(each, str) for each in values[:position])
+            before = sum(isinstance(value, str) for value in values[:position])
             parts.append(f"{{{position - before}{inner}{ending}}}")
     return "".join(parts)
 
@@ -432,27 +431,27 @@ def words_of(scalar: Expr) -> list[Expr]:
     """Return the uint32 words of a scalar, the low word first."""
     kind = scalar.dtype
     if kind is dt.float64:
-        pair = call("unpackDouble2x32", dt.uvec2, scalar)
-        return [component(pair, 0), component(pair, 1)]
-    if kind in (dt.int64, dt.uint64):
-        wide = cast(scalar, dt.uint64)
-        high = Expr(Op.BINARY, dt.uint64, (wide, Expr(Op.LITERAL, dt.uint64, (), 32)), ">>")
-        return [cast(wide, dt.uint32), cast(high, dt.uint32)]
+        pair = make.call("unpackDouble2x32", dt.uvec2, scalar)
+        return [make.component(pair, 0), make.component(pair, 1)]
+    if is_long(kind):
+        wide = make.cast(scalar, dt.uint64)
+        high = make.binary(">>", wide, Expr(Op.LITERAL, dt.uint64, (), 32))
+        return [make.cast(wide, dt.uint32), make.cast(high, dt.uint32)]
     if dt.is_float_dtype(kind):
-        return [call("floatBitsToUint", dt.uint32, cast(scalar, dt.float32))]
+        return [make.call("floatBitsToUint", dt.uint32, make.cast(scalar, dt.float32))]
     if kind in (dt.int16, dt.uint16):
-        scalar = cast(scalar, dt.int32 if kind is dt.int16 else dt.uint32)
-    return [cast(scalar, dt.uint32)]
+        scalar = make.cast(scalar, dt.int32 if kind is dt.int16 else dt.uint32)
+    return [make.cast(scalar, dt.uint32)]
 
 
 def shown_word(index: Expr) -> Expr:
     """Return an index as one word; a 64-bit index that does not fit becomes the largest int32."""
-    low = cast(index, dt.uint32)
+    low = make.cast(index, dt.uint32)
     if index.dtype.item_size < 8:
         return low
     half, whole = (Expr(Op.LITERAL, dt.uint64, (), 1 << bits) for bits in (31, 32))
-    near = less(Expr(Op.BINARY, dt.uint64, (cast(index, dt.uint64), half), "+"), whole)
-    return Expr(Op.SELECT, dt.uint32, (near, low, uint(0x7FFFFFFF)))
+    near = make.less(make.binary("+", make.cast(index, dt.uint64), half), whole)
+    return Expr(Op.SELECT, dt.uint32, (near, low, make.uint(0x7FFFFFFF)))
 
 
 def wide_words(index: Expr) -> tuple[Expr, Expr]:
@@ -460,18 +459,17 @@ def wide_words(index: Expr) -> tuple[Expr, Expr]:
     if index.dtype.item_size == 8:
         low, high = words_of(index)
         return low, high
-    return cast(index, dt.uint32), uint(0)
+    return make.cast(index, dt.uint32), make.uint(0)
 
 
 def is_nan(scalar: Expr) -> Expr:
     """Return whether a floating-point scalar is NaN; the scalar may be evaluated twice."""
     if scalar.dtype is dt.float64:
-        return call("isnan", dt.bool_, scalar)
+        return make.call("isnan", dt.bool_, scalar)
     # by its bits, since drivers may assume that there are no NaNs
-    single = cast(scalar, dt.float32) if scalar.dtype is dt.float16 else scalar
-    bits = call("floatBitsToUint", dt.uint32, single)
-    magnitude = Expr(Op.BINARY, dt.uint32, (bits, uint(0x7FFFFFFF)), "&")
-    return less(uint(0x7F800000), magnitude)
+    single = make.cast(scalar, dt.float32) if scalar.dtype is dt.float16 else scalar
+    bits = make.call("floatBitsToUint", dt.uint32, single)
+    return make.less(make.uint(0x7F800000), make.binary("&", bits, make.uint(0x7FFFFFFF)))
 
 
 def is_known_number(value: Expr) -> bool:
@@ -508,7 +506,7 @@ class Report:
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
-        index = uint(position) if isinstance(position, int) else position
+        index = make.uint(position) if isinstance(position, int) else position
         return Expr(Op.ELEMENT, dt.uint32, (index,), self._storage)
 
     def _add(self, position: int, amount: Expr, loc: Loc | None = None) -> Declare:
@@ -516,15 +514,15 @@ class Report:
         return Declare(self.register(dt.uint32), atomic, loc)
 
     def _origin(self) -> list[Expr]:
-        return [self._launch, *components(self._id)]
+        return [self._launch, *make.components(self._id)]
 
     def make_violation(self, site: Site, loc: Loc | None, values: tuple[Expr, ...] = ()) -> Block:
         """Record a violation; `values` are the index (low, high) and the length, or six numbers."""
         self.sites.append(site)
-        told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
-        stores = tuple(Store(read(register), value, None, loc) for register, value in told)
-        first = Expr(Op.COMPARE, dt.bool_, (read(self._count), uint(0)), "==")
-        return (If(((first, stores),), None, loc), Store(read(self._count), uint(1), "+", loc))
+        told = [(self._site, make.uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
+        stores = tuple(make.assign(register, value, loc) for register, value in told)
+        first = make.is_zero(make.read(self._count))
+        return (make.when(first, *stores, loc=loc), Store(make.read(self._count), make.uint(1), "+", loc))
 
     @property
     def has_violations(self) -> bool:
@@ -533,38 +531,38 @@ class Report:
 
     def declare_registers(self) -> Block:
         """Declare the registers of violations."""
-        return tuple(Declare(each, uint(0)) for each in (self._count, self._site, *self._values))
+        return tuple(Declare(register, make.uint(0)) for register in (self._count, self._site, *self._values))
 
     def write_violations(self) -> Block:
         """Write the count of violations, and details of the first violation of all launches."""
-        count = read(self._count)
+        count = make.read(self._count)
         before = self._add(VIOLATIONS, count)
         told = [
-            (SITE, read(self._site)),
+            (SITE, make.read(self._site)),
             *enumerate(self._origin(), LAUNCH),
-            *enumerate(map(read, self._values), INDEX),
+            *enumerate(map(make.read, self._values), INDEX),
         ]
         stores = tuple(Store(self.word(position), value) for position, value in told)
-        first = Expr(Op.COMPARE, dt.bool_, (read(before.register), uint(0)), "==")
-        inside = (before, If(((first, stores),)), Store(count, uint(0)))
-        return (If(((Expr(Op.COMPARE, dt.bool_, (count, uint(0)), "!="), inside),)),)
+        first = make.is_zero(make.read(before.register))
+        inside = (before, make.when(first, *stores), Store(count, make.uint(0)))
+        return (make.when(make.is_nonzero(count), *inside),)
 
     def make_message(self, site: PrintSite, values: list[Expr], loc: Loc | None) -> Block:
         """Append a message with these values to the ring, if it fits."""
         self.sites.append(site)
         capacity = Expr(Op.LENGTH, dt.uint32, (), self._storage)
-        count = self._add(MESSAGES, uint(1), loc)
-        start = self._add(CURSOR, uint(site.words), loc)
-        at = read(start.register)
-        fits = Expr(Op.COMPARE, dt.bool_, (binary("+", at, uint(site.words)), capacity), "<=")
-        content = [uint(len(self.sites)), *self._origin(), *values]
+        count = self._add(MESSAGES, make.uint(1), loc)
+        start = self._add(CURSOR, make.uint(site.words), loc)
+        at = make.read(start.register)
+        fits = make.compare("<=", make.binary("+", at, make.uint(site.words)), capacity)
+        content = [make.uint(len(self.sites)), *self._origin(), *values]
         stores = tuple(
-            Store(self.word(binary("+", at, uint(offset)) if offset else at), value, None, loc)
+            Store(self.word(make.binary("+", at, make.uint(offset)) if offset else at), value, None, loc)
             for offset, value in enumerate(content)
         )
-        ending = If(((less(at, capacity), (Store(self.word(at), uint(0), None, loc),)),), None, loc)
+        ending = make.when(make.less(at, capacity), Store(self.word(at), make.uint(0), None, loc), loc=loc)
         # more messages than can fit must not wrap the cursor around
-        most = Expr(Op.BINARY, dt.uint32, (capacity, uint(MESSAGE_HEAD_WORDS)), "/")
-        room = less(read(count.register), most)
-        attempt = If(((room, (start, If(((fits, stores),), (ending,), loc))),), None, loc)
+        most = make.binary("/", capacity, make.uint(MESSAGE_HEAD_WORDS))
+        room = make.less(make.read(count.register), most)
+        attempt = make.when(room, start, If(((fits, stores),), (ending,), loc), loc=loc)
         return (count, attempt)

@@ -7,10 +7,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.analyses.launch_values import Space, definitions_of
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames, legal_name
-from vkdispatch.compiler.passes.builders import components, negate, zero
+from vkdispatch.compiler.passes.builders import assign, binary, call, components, negate, when, zero
 
 # ---- Which kernels can be fused with others, and what fusion has to know of them -------------------------
 
@@ -115,24 +115,6 @@ def _is_forbidden(expr: ir.Expr) -> bool:
     return expr.op is ir.Op.BUILTIN and expr.value is not ir.Builtin.GLOBAL_INVOCATION_ID
 
 
-def definitions_of(statements: list[ir.Statement]) -> dict[ir.Register, ir.Expr]:
-    """Return the values of registers that are declared once and never stored to."""
-    definitions: dict[ir.Register, ir.Expr] = {}
-    changing: set[ir.Register] = set()
-    for statement in statements:
-        if isinstance(statement, ir.Declare):
-            if statement.register in definitions:
-                changing.add(statement.register)
-            definitions[statement.register] = statement.value
-        elif isinstance(statement, ir.For):
-            changing.add(statement.counter)
-        elif isinstance(statement, ir.Store):
-            root = ir.root_of(statement.place)
-            if isinstance(root.value, ir.Register):
-                changing.add(root.value)
-    return {register: value for register, value in definitions.items() if register not in changing}
-
-
 def _find_written(statements: list[ir.Statement]) -> Iterator[tuple[int, bool]]:
     read: set[int] = set()
     written: list[int] = []
@@ -161,20 +143,14 @@ def _arguments_of(
     roots: tuple[ir.Expr, ...], definitions: Mapping[ir.Register, ir.Expr]
 ) -> tuple[ir.Argument, ...]:
     """Return the arguments that expressions depend on, directly or through registers."""
-    found: dict[ir.Argument, None] = {}
-    seen: set[int] = set()
-    waiting = list(roots)
-    while waiting:
-        expr = waiting.pop()
-        if id(expr) in seen:
-            continue
-        seen.add(id(expr))
-        waiting.extend(expr.args)
-        if isinstance(expr.value, ir.Argument):
-            found[expr.value] = None
-        elif isinstance(expr.value, ir.Register) and expr.value in definitions:
-            waiting.append(definitions[expr.value])
-    return tuple(found)
+
+    def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        if isinstance(expr.value, ir.Register) and expr.value in definitions:
+            return (definitions[expr.value],)
+        return expr.args
+
+    values = (expr.value for expr in ir.reach(roots, operands))
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, ir.Argument)))
 
 
 def _resolve(block: ir.Block, known: Iterator[bool | None]) -> ir.Block:
@@ -250,7 +226,7 @@ def _split_branches(before: ir.Block, statement: ir.If, after: ir.Block) -> tupl
     if len(branches) == 1 and not branches[0]:
         condition = statement.branches[0][0]
         negated = negate(condition, condition.loc)
-        return (*before, ir.If(((negated, orelse),), None, statement.loc)), ended
+        return (*before, when(negated, *orelse, loc=statement.loc)), ended
     pairs = tuple(
         (condition, body) for (condition, _), body in zip(statement.branches, branches, strict=True)
     )
@@ -412,14 +388,14 @@ class PlaceRegisters:
         """Give a place's register a value, and declare it if it has none."""
         known = self.places[place]
         if known.register is not None:
-            out.append(ir.Store(self.read(place), value, None, value.loc))
+            out.append(assign(known.register, value, value.loc))
             return
         known.register = ir.Register(self._names.claim_copy(legal_name(known.label), first=2), known.kind)
         if self.depth == 0:
             out.append(ir.Declare(known.register, value, value.loc))
             return
         self.prelude.append(ir.Declare(known.register, zero(known.kind)))
-        out.append(ir.Store(self.read(place), value, None, value.loc))
+        out.append(assign(known.register, value, value.loc))
 
     def _store(self, place: int, out: list[ir.Statement]) -> None:
         """Bring memory up to date."""
@@ -469,24 +445,10 @@ def seal(value: ir.Expr, zero: ir.Argument) -> ir.Expr:
     mask = ir.Expr(ir.Op.ARGUMENT, dt.uint32, (), zero)
     if dt.component_type(kind) is dt.float32:
         words = dt.to_vector(dt.uint32, dt.component_count(kind))
-        bits = ir.Expr(ir.Op.CALL, words, (value,), "floatBitsToUint")
-        return ir.Expr(
-            ir.Op.CALL, kind, (ir.Expr(ir.Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
-        )
+        bits = binary("^", call("floatBitsToUint", words, value), mask)
+        return replace(call("uintBitsToFloat", kind, bits), loc=value.loc)
     parts = tuple(
-        ir.Expr(
-            ir.Op.CALL,
-            dt.float64,
-            (
-                ir.Expr(
-                    ir.Op.BINARY,
-                    dt.uvec2,
-                    (ir.Expr(ir.Op.CALL, dt.uvec2, (part,), "unpackDouble2x32"), mask),
-                    "^",
-                ),
-            ),
-            "packDouble2x32",
-        )
+        call("packDouble2x32", dt.float64, binary("^", call("unpackDouble2x32", dt.uvec2, part), mask))
         for part in components(value)
     )
     return parts[0] if dt.is_scalar(kind) else ir.Expr(ir.Op.CONSTRUCT, kind, parts, None, value.loc)

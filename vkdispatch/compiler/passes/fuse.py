@@ -8,6 +8,7 @@ different states, memory is updated. Going through memory is always correct, as 
 writes.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.dtype import component_type, float32, is_float_dtype, is_scalar, uint32, uvec3
@@ -215,28 +216,18 @@ class _Chain:
     def _substitute(self, root: ir.Expr) -> ir.Expr:
         """Rewrite an expression whose places are loaded: they become registers."""
         local: dict[int, ir.Expr] = {}
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self._steady or id(expr) in local:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in self._steady and id(arg) not in local]
-            if pending:
-                stack.extend(reversed(pending))
-                continue
-            stack.pop()
-            args = tuple(self._steady.get(id(arg)) or local[id(arg)] for arg in expr.args)
-            value = self._substitutes.get(id(expr.value), expr.value)
-            known = self._steady if all(id(arg) in self._steady for arg in expr.args) else local
+        known = ChainMap(local, self._steady)
+        for expr in ir.postorder(root, known):
             place = self._place_of.get(id(expr))
             if place is not None and place in self.registers.states:
                 local[id(expr)] = self.registers.read(place)
-            else:
-                if place is not None:
-                    known = local
-                known[id(expr)] = ir.Expr(expr.op, expr.dtype, args, value, expr.loc)
-        return self._steady.get(id(root)) or local[id(root)]
+                continue
+            args = tuple(known[id(arg)] for arg in expr.args)
+            value = self._substitutes.get(id(expr.value), expr.value)
+            steady = place is None and all(id(arg) in self._steady for arg in expr.args)
+            results = self._steady if steady else local
+            results[id(expr)] = ir.Expr(expr.op, expr.dtype, args, value, expr.loc)
+        return known[id(root)]
 
     def _load_places(self, roots: Iterable[ir.Expr], out: list[ir.Statement]) -> None:
         """Load the places that expressions read, so that `_substitute` finds them in registers."""

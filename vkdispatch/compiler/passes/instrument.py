@@ -8,10 +8,11 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.naming import Numbering
+from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
+from vkdispatch.compiler.passes import builders as make
 from vkdispatch.compiler.passes import diagnostics as words
-from vkdispatch.compiler.passes.builders import all_of, cast, components, less, negate, read, uint, zero
 
 # ---- Expressions of an instrumented kernel, and the checks of their indices, which come before them ------
 
@@ -108,47 +109,31 @@ class CheckedValues:
 
     def _lower(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Rewrite an expression whose unconditionally evaluated operands are rewritten already."""
-        if expr.op is ir.Op.LOGICAL and any(map(self.needs_check, expr.args[1:])):
-            return self._lower_logical(expr, out)
-        if expr.op is ir.Op.SELECT and any(map(self.needs_check, expr.args[1:])):
-            return self._lower_select(expr, out)
+        if expr.op in (ir.Op.LOGICAL, ir.Op.SELECT) and any(map(self.needs_check, expr.args[1:])):
+            return self._unfold(expr, out)
         changed = replace(expr, args=tuple(map(self._operand, expr.args)))
         if not self._is_checked(expr):
             return changed
         if isinstance(expr.value, ir.ImageBinding):
             written, *level = expr.args
             texel, good = self.check_texel(expr.value, written, tuple(level), expr.loc, out)
-            safe = ir.Expr(ir.Op.SELECT, texel.dtype, (good, texel, zero(texel.dtype)), None, expr.loc)
+            safe = ir.Expr(ir.Op.SELECT, texel.dtype, (good, texel, make.zero(texel.dtype)), None, expr.loc)
             return replace(changed, args=(safe, *changed.args[1:]))
         index, good = self._check_index(expr, out)
-        safe = ir.Expr(ir.Op.SELECT, index.dtype, (good, index, zero(index.dtype)), None, expr.loc)
+        safe = ir.Expr(ir.Op.SELECT, index.dtype, (good, index, make.zero(index.dtype)), None, expr.loc)
         return replace(changed, args=(*changed.args[:-1], safe))
 
-    def _lower_logical(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
-        loc = expr.loc
-        register = self._report.register(dt.bool_)
-        result = read(register)
-        out.append(ir.Declare(register, self._operand(expr.args[0]), loc))
-        for arg in expr.args[1:]:
-            inside: list[ir.Statement] = []
-            with self.inside():
-                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
-            out.append(ir.If(((result if expr.value == "&&" else negate(result), tuple(inside)),), None, loc))
-        return result
-
-    def _lower_select(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
-        loc = expr.loc
+    def _unfold(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         register = self._report.register(expr.dtype)
-        result = read(register)
-        arms: list[ir.Block] = []
-        for arg in expr.args[1:]:
+
+        def store(operand: ir.Expr) -> ir.Block:
             inside: list[ir.Statement] = []
             with self.inside():
-                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
-            arms.append(tuple(inside))
-        out.append(ir.Declare(register, zero(expr.dtype), loc))
-        out.append(ir.If(((self._operand(expr.args[0]), arms[0]),), arms[1], loc))
-        return result
+                inside.append(make.assign(register, self.rewrite(operand, inside), expr.loc))
+            return tuple(inside)
+
+        out += make.unfold(expr, register, self._operand(expr.args[0]), store)
+        return make.read(register)
 
     # -- indices
 
@@ -160,21 +145,21 @@ class CheckedValues:
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
-        narrowed = written.op is ir.Op.CONSTRUCT and written.args[0].dtype in (dt.int64, dt.uint64)
+        narrowed = written.op is ir.Op.CONSTRUCT and is_long(written.args[0].dtype)
         original = written.args[0] if narrowed and written.dtype.item_size == 4 else written
-        wide = original.dtype in (dt.int64, dt.uint64)
+        wide = is_long(original.dtype)
         value = self._steady_value(self.rewrite(original, out), self._numbering.number(original), out)
-        index = cast(value, written.dtype)
+        index = make.cast(value, written.dtype)
         size = _find_static_size(expr)
         thing = expr.value
         assert isinstance(thing, (ir.Storage, ir.SharedArray)) or size is not None
         long = self._length if isinstance(thing, ir.Storage) else dt.uint32
-        length = ir.Expr(ir.Op.LENGTH, long, (), thing) if size is None else uint(size)
+        length = ir.Expr(ir.Op.LENGTH, long, (), thing) if size is None else make.uint(size)
         good = self._report.register(dt.bool_)
         unsigned = dt.uint64 if wide or length.dtype is dt.uint64 else dt.uint32
-        within = less(cast(value, unsigned), cast(length, unsigned))
+        within = make.less(make.cast(value, unsigned), make.cast(length, unsigned))
         along = self._check_axes(expr, out) if expr.axes else []
-        out.append(ir.Declare(good, all_of([*along, within]), expr.loc))
+        out.append(ir.Declare(good, make.all_of([*along, within]), expr.loc))
         resource = thing.index if isinstance(thing, ir.Storage) else None
         bits = 64 if wide else 32
         site = words.BoundsSite(
@@ -183,9 +168,9 @@ class CheckedValues:
         told = self._report.make_violation(
             site, expr.loc, (*words.wide_words(value), *words.wide_words(length))
         )
-        out.append(ir.If(((all_of([*along, negate(read(good))]), told),), None, expr.loc))
+        out.append(make.when(make.all_of([*along, make.negate(make.read(good))]), *told, loc=expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
-        kept[key] = index, read(good)
+        kept[key] = index, make.read(good)
         return kept[key]
 
     def _check_axes(self, expr: ir.Expr, out: list[ir.Statement]) -> list[ir.Expr]:
@@ -194,17 +179,28 @@ class CheckedValues:
         for index, size in expr.axes:
             value = self._steady_value(self.rewrite(index, out), self._numbering.number(index), out)
             unsigned = dt.uint64 if max(value.dtype.item_size, size.dtype.item_size) == 8 else dt.uint32
-            fits.append(less(cast(value, unsigned), cast(size, unsigned)))
+            fits.append(make.less(make.cast(value, unsigned), make.cast(size, unsigned)))
             parts.append(words.shown_word(value))
-            limits.append(cast(size, dt.uint32))
-        good = self._report.register(dt.bool_)
-        out.append(ir.Declare(good, all_of(fits), expr.loc))
-        padding = [uint(0)] * (3 - len(parts))
+            limits.append(make.cast(size, dt.uint32))
         resource = expr.value.index if isinstance(expr.value, ir.Storage) else None
         site = words.AxesSite(_describe_indexed(expr), resource, len(parts), expr.loc)
-        told = self._report.make_violation(site, expr.loc, (*parts, *padding, *limits, *padding))
-        out.append(ir.If(((negate(read(good)), told),), None, expr.loc))
-        return [read(good)]
+        return [self._require(fits, parts, limits, site, out)]
+
+    def _require(
+        self,
+        conditions: list[ir.Expr],
+        parts: list[ir.Expr],
+        limits: list[ir.Expr],
+        site: words.AxesSite | words.TexelSite,
+        out: list[ir.Statement],
+    ) -> ir.Expr:
+        """Report an index of several axes and their sizes unless it is in bounds; returns whether it is."""
+        good = self._report.register(dt.bool_)
+        out.append(ir.Declare(good, make.all_of(conditions), site.loc))
+        padding = [make.uint(0)] * (3 - len(parts))
+        told = self._report.make_violation(site, site.loc, (*parts, *padding, *limits, *padding))
+        out.append(make.when(make.negate(make.read(good)), *told, loc=site.loc))
+        return make.read(good)
 
     def check_texel(
         self,
@@ -216,19 +212,14 @@ class CheckedValues:
     ) -> tuple[ir.Expr, ir.Expr]:
         """Check the coordinate of a texel at a mip level, if any; returns it, and whether it is in bounds."""
         texel = self._steady_value(self.rewrite(written, out), self._numbering.number(written), out)
-        levels = tuple(self.rewrite(each, out) for each in level)
+        levels = tuple(self.rewrite(number, out) for number in level)
         size = self._report.register(texel.dtype)
         out.append(ir.Declare(size, ir.Expr(ir.Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
-        parts = [cast(part, dt.uint32) for part in components(texel)]
-        limits = [cast(part, dt.uint32) for part in components(read(size))]
-        inside = [less(part, limit) for part, limit in zip(parts, limits, strict=True)]
-        good = self._report.register(dt.bool_)
-        out.append(ir.Declare(good, all_of(inside), loc))
-        padding = [uint(0)] * (3 - len(parts))
+        parts = [make.cast(part, dt.uint32) for part in make.components(texel)]
+        limits = [make.cast(part, dt.uint32) for part in make.components(make.read(size))]
+        inside = [make.less(part, limit) for part, limit in zip(parts, limits, strict=True)]
         site = words.TexelSite(f"image {image.label!r}", len(parts), loc)
-        told = self._report.make_violation(site, loc, (*parts, *padding, *limits, *padding))
-        out.append(ir.If(((negate(read(good)), told),), None, loc))
-        return texel, read(good)
+        return texel, self._require(inside, parts, limits, site, out)
 
     def _steady_value(self, value: ir.Expr, number: int, out: list[ir.Statement]) -> ir.Expr:
         """Return a value that may be evaluated several times in this statement."""
@@ -236,7 +227,7 @@ class CheckedValues:
             return value
         register = self._report.register(value.dtype)
         out.append(ir.Declare(register, value, value.loc))
-        return read(register)
+        return make.read(register)
 
 
 def _find_static_size(expr: ir.Expr) -> int | None:
@@ -369,7 +360,10 @@ class _Lowering:
         elif isinstance(statement, ir.ImageStore):
             self._image_store(statement, out)
         elif isinstance(statement, ir.If):
-            self._if(statement.branches, statement.orelse, statement.loc, out)
+            values = self._values
+            make.rewrite_branches(
+                statement, out, values.rewrite, self.block, values.needs_check, values.inside
+            )
         elif isinstance(statement, ir.While):
             self._while(statement, out)
         elif isinstance(statement, ir.Assert):
@@ -389,7 +383,9 @@ class _Lowering:
         out.append(replace(statement, value=self._values.rewrite(statement.value, out)))
         register = statement.register
         if self._watches(register.dtype) and not words.is_known_number(statement.value):
-            out.append(self._nan_check(read(register), f"register {register.name!r}", None, statement.loc))
+            out.append(
+                self._nan_check(make.read(register), f"register {register.name!r}", None, statement.loc)
+            )
 
     def _atomic(self, statement: ir.Declare, out: list[ir.Statement]) -> None:
         atomic = statement.value
@@ -400,13 +396,19 @@ class _Lowering:
         if not conditions:
             out.append(replace(statement, value=atomic))
             return
-        out.append(replace(statement, value=zero(atomic.dtype)))
+        out.append(replace(statement, value=make.zero(atomic.dtype)))
         before = self.report.register(atomic.dtype)
         inside = (
             ir.Declare(before, atomic, statement.loc),
-            ir.Store(read(statement.register), read(before), None, statement.loc),
+            make.assign(statement.register, make.read(before), statement.loc),
         )
-        out.append(ir.If(((all_of(conditions), inside),), None, statement.loc))
+        out.append(make.when(make.all_of(conditions), *inside, loc=statement.loc))
+
+    def _hold(self, value: ir.Expr, out: list[ir.Statement], loc: Loc | None) -> ir.Expr:
+        """Compute a value once."""
+        register = self.report.register(value.dtype)
+        out.append(ir.Declare(register, value, loc))
+        return make.read(register)
 
     def _store(self, statement: ir.Store, out: list[ir.Statement]) -> None:
         conditions: list[ir.Expr] = []
@@ -416,17 +418,15 @@ class _Lowering:
         loc = statement.loc
         if self._watches(place.dtype) and (statement.operator or not words.is_known_number(value)):
             if statement.operator is not None:
-                value = ir.Expr(ir.Op.BINARY, place.dtype, (place, value), statement.operator, loc)
-            register = self.report.register(place.dtype)
-            inside.append(ir.Declare(register, value, loc))
-            value = read(register)
+                value = make.binary(statement.operator, place, value, loc)
+            value = self._hold(value, inside, loc)
             what, index = describe_place(place)
             inside.append(self._nan_check(value, what, index, loc))
             inside.append(ir.Store(place, value, None, loc))
         else:
             inside.append(replace(statement, place=place, value=value))
         if conditions:
-            out.append(ir.If(((all_of(conditions), tuple(inside)),), None, loc))
+            out.append(make.when(make.all_of(conditions), *inside, loc=loc))
         elif len(inside) > 1:
             out.append(ir.Scope(tuple(inside), None, loc))
         else:
@@ -441,34 +441,13 @@ class _Lowering:
         value = self._values.rewrite(statement.value, out)
         inside: list[ir.Statement] = []
         if self._watches(value.dtype) and not words.is_known_number(value):
-            register = self.report.register(value.dtype)
-            inside.append(ir.Declare(register, value, loc))
-            value = read(register)
+            value = self._hold(value, inside, loc)
             inside.append(self._nan_check(value, f"image {image.label!r}", None, loc))
         inside.append(replace(statement, coordinate=coordinate, value=value))
         if good is not None:
-            out.append(ir.If(((good, tuple(inside)),), None, loc))
+            out.append(make.when(good, *inside, loc=loc))
         else:
             out.append(ir.Scope(tuple(inside), None, loc))
-
-    def _if(
-        self,
-        branches: tuple[tuple[ir.Expr, ir.Block], ...],
-        orelse: ir.Block | None,
-        loc: Loc | None,
-        out: list[ir.Statement],
-    ) -> None:
-        done: list[tuple[ir.Expr, ir.Block]] = []
-        for position, (condition, body) in enumerate(branches):
-            if position and self._values.needs_check(condition):
-                # looked at only if the conditions before did not hold
-                nested: list[ir.Statement] = []
-                with self._values.inside():
-                    self._if(branches[position:], orelse, loc, nested)
-                out.append(ir.If(tuple(done), tuple(nested), loc))
-                return
-            done.append((self._values.rewrite(condition, out), self.block(body)))
-        out.append(ir.If(tuple(done), None if orelse is None else self.block(orelse), loc))
 
     def _while(self, statement: ir.While, out: list[ir.Statement]) -> None:
         loc = statement.loc
@@ -477,28 +456,26 @@ class _Lowering:
         with self._values.inside():
             if self._values.needs_check(condition):
                 value = self._values.rewrite(condition, head)
-                head.append(ir.If(((negate(value), (ir.Break(loc),)),), None, loc))
-                condition = ir.Expr(ir.Op.LITERAL, dt.bool_, (), True, condition.loc)
+                head.append(make.when(make.negate(value), ir.Break(loc), loc=loc))
+                condition = make.truth(True, condition.loc)
             if self._checks.loops:
                 rounds = self.report.register(dt.uint32)
-                out.append(ir.Declare(rounds, uint(0), loc))
+                out.append(ir.Declare(rounds, make.uint(0), loc))
                 most = self._most_rounds(out, loc)
                 broken = (
-                    *self.report.make_violation(words.LoopSite(loc), loc, (read(rounds),)),
+                    *self.report.make_violation(words.LoopSite(loc), loc, (make.read(rounds),)),
                     ir.Break(loc),
                 )
-                at_end = ir.Expr(ir.Op.COMPARE, dt.bool_, (read(rounds), most), ">=")
-                head.append(ir.If(((at_end, broken),), None, loc))
-                head.append(ir.Store(read(rounds), uint(1), "+", loc))
+                at_end = make.compare(">=", make.read(rounds), most)
+                head.append(make.when(at_end, *broken, loc=loc))
+                head.append(ir.Store(make.read(rounds), make.uint(1), "+", loc))
             body = (*head, *self.block(statement.body))
         out.append(ir.While(condition, body, loc, statement.rolled))
 
     def _most_rounds(self, out: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         if self._checks.rounds is not None:
-            return uint(self._checks.rounds)
-        register = self.report.register(dt.uint32)
-        out.append(ir.Declare(register, self.report.word(words.ROUNDS), loc))
-        return read(register)
+            return make.uint(self._checks.rounds)
+        return self._hold(self.report.word(words.ROUNDS), out, loc)
 
     def _assert(self, statement: ir.Assert, out: list[ir.Statement]) -> None:
         if not self._checks.asserts:
@@ -512,7 +489,7 @@ class _Lowering:
             self._values.start_statement()
             value = self._values.rewrite(statement.condition, inside)
             told = self.report.make_violation(words.AssertSite(statement.message, loc), loc)
-            inside.append(ir.If(((negate(value), told),), None, loc))
+            inside.append(make.when(make.negate(value), *told, loc=loc))
         out.append(ir.Scope(tuple(inside), None, loc))
 
     def _print(self, statement: ir.Print, out: list[ir.Statement]) -> None:
@@ -523,10 +500,8 @@ class _Lowering:
             for arg in statement.args:
                 value = self._values.rewrite(arg, inside)
                 if value.op not in (ir.Op.LITERAL, ir.Op.REGISTER):
-                    register = self.report.register(value.dtype)
-                    inside.append(ir.Declare(register, value, loc))
-                    value = read(register)
-                told += [word for part in components(value) for word in words.words_of(part)]
+                    value = self._hold(value, inside, loc)
+                told += [word for part in make.components(value) for word in words.words_of(part)]
             kinds = tuple(arg.dtype for arg in statement.args)
             site = words.PrintSite(statement.format, statement.style, kinds, loc)
             assert len(told) == sum(map(words.word_count, kinds))
@@ -541,8 +516,7 @@ class _Lowering:
         return self._checks.nan and dt.is_float_dtype(dt.component_type(kind)) and known
 
     def _nan_check(self, value: ir.Expr, what: str, index: ir.Expr | None, loc: Loc | None) -> ir.If:
-        values = () if index is None else (*words.wide_words(index), uint(0))
-        parts = [words.is_nan(part) for part in components(value)]
-        found = parts[0] if len(parts) == 1 else ir.Expr(ir.Op.LOGICAL, dt.bool_, tuple(parts), "||")
+        values = () if index is None else (*words.wide_words(index), make.uint(0))
+        found = make.logical("||", *(words.is_nan(part) for part in make.components(value)))
         site = words.NanSite(what, index is not None, loc)
-        return ir.If(((found, self.report.make_violation(site, loc, values)),), None, loc)
+        return make.when(found, *self.report.make_violation(site, loc, values), loc=loc)

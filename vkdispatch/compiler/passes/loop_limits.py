@@ -27,7 +27,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes import builders
+from vkdispatch.compiler.passes import builders as make
 from vkdispatch.compiler.passes.instrument import add_endings
 
 # How many rounds may be written out, and how many expressions they may have together.
@@ -74,7 +74,7 @@ def limit_loops(kernel: ir.Kernel, limit: int, notes: range) -> LimitedLoops | N
     ending = rewriting.make_note(journal, notes)
     changed = replace(
         kernel,
-        body=(ir.Declare(rewriting.ended, builders.uint(0)), *add_endings(body, lambda: ending), *ending),
+        body=(ir.Declare(rewriting.ended, make.uint(0)), *add_endings(body, lambda: ending), *ending),
         arguments=(*kernel.arguments, ticket),
         resources=(*kernel.resources, journal),
     )
@@ -180,20 +180,20 @@ class _Rewriting:
         """
         flag = ir.Register(self._names.claim_number(name), uint32)
         return (
-            ir.Declare(flag, builders.uint(0), loc),
-            builders.compare("==", builders.read(flag), builders.uint(0)),
-            _set(flag, builders.uint(1), loc),
+            ir.Declare(flag, make.uint(0), loc),
+            make.is_zero(make.read(flag)),
+            make.assign(flag, make.uint(1), loc),
         )
 
     def _for(self, loop: ir.For) -> ir.Block:
         counter, loc = replace(loop.counter, counter=False, fixed=False), loop.loc
-        place = builders.read(counter)
+        place = make.read(counter)
         holds = _make_condition(place, loop)
         parts = _Parts(
             before=(ir.Declare(counter, loop.start, loc),),
             holds=holds,
             body=replace_registers(self.block(loop.body), {id(loop.counter): counter}),
-            leave=(_set(counter, loop.stop, loc),),
+            leave=(make.assign(counter, loop.stop, loc),),
             stays=holds,
             step=(ir.Store(place, loop.step, "+", loc),),
         )
@@ -205,14 +205,14 @@ class _Rewriting:
         step: ir.Block = ()
         if not _is_compared(holds):
             known = ir.Register(self._names.claim_number("holds"), uint32)
-            before = (ir.Declare(known, builders.cast(holds, uint32), loc),)
-            step = (_set(known, builders.cast(holds, uint32), loc),)
-            holds = builders.compare("!=", builders.read(known), builders.uint(0))
+            before = (ir.Declare(known, make.cast(holds, uint32), loc),)
+            step = (make.assign(known, make.cast(holds, uint32), loc),)
+            holds = make.is_nonzero(make.read(known))
         declared, stays, leave = self._flag("left", loc)
         if _has_jump(body, ir.Break) or _has_jump(body, ir.Return):
             before = (declared, *before)
             always = holds.op is ir.Op.LITERAL and holds.value is True
-            holds = stays if always else builders.logical("&&", stays, holds)
+            holds = stays if always else make.logical("&&", stays, holds)
         parts = _Parts(before, holds, body, (leave,), stays, step)
         return self._loop(parts, loc, split=not loop.rolled, rolled=loop.rolled)
 
@@ -223,28 +223,20 @@ class _Rewriting:
         if _has_jump(body, ir.Return):
             declared, still, returns = self._flag("returned", loc)
             before = (*before, declared)
-            after = (ir.If(((builders.negate(still), (ir.Return(loc),)),), None, loc),)
+            after = (make.when(make.negate(still), ir.Return(loc), loc=loc),)
             body = _before_jumps(body, ir.Return, (returns, ir.Break(loc)))
         copies = _count_copies(body) if split else 0
         if copies:
             skip = ir.Register(self._names.claim_number("skips"), bool_)
             once: ir.Block = (*_without_jumps(body, leave, parts.stays, skip),)
             if _has_jump(body, ir.Continue):
-                once = (ir.Declare(skip, ir.Expr(ir.Op.LITERAL, bool_, (), False), loc), *once)
+                once = (ir.Declare(skip, make.truth(False), loc), *once)
             is_left = parts.step and _has_jump(body, ir.Break)
-            once += (ir.If(((parts.stays, parts.step),), None, loc),) if is_left else parts.step
+            once += (make.when(parts.stays, *parts.step, loc=loc),) if is_left else parts.step
             number = ir.Register(self._names.claim_number("round"), uint32, counter=True)
-            round_ = ir.If(((holds, once),), None, loc)
+            round_ = make.when(holds, *once, loc=loc)
             body = (
-                ir.For(
-                    number,
-                    builders.uint(0),
-                    builders.uint(copies),
-                    builders.uint(1),
-                    (round_,),
-                    loc,
-                    unrolled=True,
-                ),
+                ir.For(number, make.uint(0), make.uint(copies), make.uint(1), (round_,), loc, unrolled=True),
             )
         else:
             body = (
@@ -252,12 +244,10 @@ class _Rewriting:
                 *parts.step,
             )
         self.places.append(loc)
-        early = builders.logical(
-            "&&", builders.compare("==", builders.read(self.ended), builders.uint(0)), self._obscure(holds)
-        )
-        note = _set(self.ended, builders.uint(len(self.places)), loc)
+        early = make.logical("&&", make.is_zero(make.read(self.ended)), self._obscure(holds))
+        note = make.assign(self.ended, make.uint(len(self.places)), loc)
         loop = ir.While(holds, body, loc, rolled)
-        return (ir.Scope((*before, loop, ir.If(((early, (note,)),), None, loc), *after), None, loc),)
+        return (ir.Scope((*before, loop, make.when(early, note, loc=loc), *after), None, loc),)
 
     def _obscure(self, condition: ir.Expr) -> ir.Expr:
         """Return a condition whose value compilers do not know where a loop with the condition has ended.
@@ -266,8 +256,8 @@ class _Rewriting:
         """
         if condition.op is ir.Op.COMPARE:
             left, right = condition.args
-            unknown = builders.cast(builders.binary(">>", self._ticket, builders.uint(31)), left.dtype)
-            return ir.with_args(condition, (ir.Expr(ir.Op.BINARY, left.dtype, (left, unknown), "+"), right))
+            unknown = make.cast(make.binary(">>", self._ticket, make.uint(31)), left.dtype)
+            return ir.with_args(condition, (make.binary("+", left, unknown), right))
         if condition.op is ir.Op.LITERAL:
             return condition
         return ir.with_args(condition, tuple(map(self._obscure, condition.args)))
@@ -282,42 +272,34 @@ class _Rewriting:
             atomic = ir.Expr(ir.Op.ATOMIC, uint32, (place, amount), function)
             return ir.Declare(ir.Register(self._names.claim_number("note"), uint32), atomic)
 
-        number, ended = self._ticket, builders.read(self.ended)
+        number, ended = self._ticket, make.read(self.ended)
         before = update(word(number), ended, "atomicMin")
-        count = update(word(builders.uint(0)), builders.uint(1), "atomicAdd")
+        count = update(word(make.uint(0)), make.uint(1), "atomicAdd")
         start = ir.Register(self._names.claim_number("note"), uint32)
-        at = builders.binary(
-            "*",
-            builders.binary("&", builders.read(count.register), builders.uint(len(notes) - 1)),
-            builders.uint(notes.step),
+        at = make.binary(
+            "*", make.binary("&", make.read(count.register), make.uint(len(notes) - 1)), make.uint(notes.step)
         )
-        x, y, z = builders.components(ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID))
+        x, y, z = make.components(ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID))
         values = ((0, number), (1, ended), (2, x), (4, y), (6, z))
         stores = (
-            ir.Store(word(builders.binary("+", builders.read(start), builders.uint(offset))), value)
+            ir.Store(word(make.binary("+", make.read(start), make.uint(offset))), value)
             for offset, value in values
         )
-        noting: ir.Block = (
-            count,
-            ir.Declare(start, builders.binary("+", at, builders.uint(notes.start))),
-            *stores,
-        )
-        first = ir.If(((builders.less(ended, builders.read(before.register)), noting),))
-        unknown = builders.logical(
-            "&&", builders.compare("!=", ended, builders.uint(0)), builders.less(ended, word(number))
-        )
-        return (ir.If(((unknown, (before, first)),)),)
+        noting: ir.Block = (count, ir.Declare(start, make.binary("+", at, make.uint(notes.start))), *stores)
+        first = make.when(make.less(ended, make.read(before.register)), *noting)
+        unknown = make.logical("&&", make.is_nonzero(ended), make.less(ended, word(number)))
+        return (make.when(unknown, before, first),)
 
 
 def _make_condition(counter: ir.Expr, loop: ir.For) -> ir.Expr:
     """Return whether the counter of a loop is in its range."""
-    below, above = builders.less(counter, loop.stop), builders.less(loop.stop, counter)
+    below, above = make.less(counter, loop.stop), make.less(loop.stop, counter)
     zero = ir.Expr(ir.Op.LITERAL, loop.step.dtype, (), 0)
     if loop.step.op is ir.Op.LITERAL and isinstance(loop.step.value, int):
-        never = ir.Expr(ir.Op.LITERAL, bool_, (), False)
+        never = make.truth(False)
         return below if loop.step.value > 0 else above if loop.step.value < 0 else never
-    down = builders.logical("&&", builders.less(loop.step, zero), above)
-    return ir.Expr(ir.Op.SELECT, bool_, (builders.less(zero, loop.step), below, down))
+    down = make.logical("&&", make.less(loop.step, zero), above)
+    return ir.Expr(ir.Op.SELECT, bool_, (make.less(zero, loop.step), below, down))
 
 
 def _count_copies(body: ir.Block) -> int:
@@ -337,10 +319,6 @@ def _measure(block: ir.Block) -> int:
         copies = _count_own_rounds(statement) if isinstance(statement, ir.For) and statement.unrolled else 1
         length += int(copies) * inside + sum(1 for _ in nodes(ir.expressions_of(statement)))
     return length
-
-
-def _set(register: ir.Register, value: ir.Expr, loc: Loc | None) -> ir.Store:
-    return ir.Store(builders.read(register), value, None, loc)
 
 
 def _is_compared(condition: ir.Expr) -> bool:
@@ -376,7 +354,7 @@ def _without_jumps(block: ir.Block, leave: ir.Block, stays: ir.Expr, skip: ir.Re
         if isinstance(statement, ir.Break):
             return (*out, *leave)
         if isinstance(statement, ir.Continue):
-            return (*out, _set(skip, ir.Expr(ir.Op.LITERAL, bool_, (), True), statement.loc))
+            return (*out, make.assign(skip, make.truth(True), statement.loc))
         breaks, continues = (_has_jump((statement,), kind) for kind in (ir.Break, ir.Continue))
         if not (breaks or continues):
             out.append(statement)
@@ -384,8 +362,8 @@ def _without_jumps(block: ir.Block, leave: ir.Block, stays: ir.Expr, skip: ir.Re
         out.append(ir.map_statement(statement, block=lambda inner: _without_jumps(inner, leave, stays, skip)))
         rest = _without_jumps(block[position + 1 :], leave, stays, skip)
         if rest:
-            goes_on = [stays] * breaks + [builders.negate(builders.read(skip))] * continues
-            out.append(ir.If(((builders.logical("&&", *goes_on), rest),), None, statement.loc))
+            goes_on = [stays] * breaks + [make.negate(make.read(skip))] * continues
+            out.append(make.when(make.logical("&&", *goes_on), *rest, loc=statement.loc))
         break
     return tuple(out)
 
@@ -398,7 +376,7 @@ def replace_registers(block: ir.Block, others: dict[int, ir.Register]) -> ir.Blo
         for expr in () if id(root) in known else ir.postorder(root, known):
             changed = ir.with_args(expr, tuple(known[id(arg)][0] for arg in expr.args))
             if expr.op is ir.Op.REGISTER and id(expr.value) in others:
-                changed = builders.read(others[id(expr.value)])
+                changed = make.read(others[id(expr.value)])
             known[id(expr)] = changed, expr
         return known[id(root)][0]
 

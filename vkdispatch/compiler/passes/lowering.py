@@ -7,11 +7,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import PURE, contents, find_operations, mentioned
-from vkdispatch.compiler.ir.expressions import BITS_OF, construct, literal
-from vkdispatch.compiler.ir.location import Loc
+from vkdispatch.compiler.ir.expressions import BITS_OF, literal
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.traversal import postorder, with_args
-from vkdispatch.compiler.passes.builders import compare, negate, read
+from vkdispatch.compiler.passes import builders as make
 
 # ---- Atomics of floats by atomics of their bits, where a device has none ---------------------------------
 #
@@ -63,13 +62,13 @@ def can_be_bits(place: ir.Expr) -> bool:
 def _are_reached_otherwise(kernel: ir.Kernel, arrays: dict[int, Array]) -> bool:
     """Whether GLSL of the user's or a cooperative matrix reaches one of the arrays."""
     found = contents(kernel)
-    texts = [each.text for each in found.statements if isinstance(each, ir.RawStatement)]
-    texts += [each.value.text for each in found.expressions if isinstance(each.value, ir.RawText)]
+    texts = [statement.text for statement in found.statements if isinstance(statement, ir.RawStatement)]
+    texts += [expr.value.text for expr in found.expressions if isinstance(expr.value, ir.RawText)]
     indices = {array.index for array in arrays.values() if isinstance(array, ir.Storage)}
     names = [array.name for array in arrays.values() if isinstance(array, ir.SharedArray)]
     if any(mentioned(text) & indices or any(name in text for name in names) for text in texts):
         return True
-    return any(isinstance(each, (ir.MatrixLoad, ir.MatrixStore)) for each in found.statements)
+    return any(isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)) for statement in found.statements)
 
 
 def _bits_type(kind: dt.DType) -> dt.DType:
@@ -90,13 +89,13 @@ class _Replacement:
     def __init__(self, kernel: ir.Kernel, arrays: dict[int, Array]) -> None:
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
-        self._arrays = {each: replace(array, dtype=_bits_type(array.dtype)) for each, array in arrays.items()}
+        self._arrays = {key: replace(array, dtype=_bits_type(array.dtype)) for key, array in arrays.items()}
 
     def kernel(self) -> ir.Kernel:
         return replace(
             self._kernel,
-            resources=tuple(self._arrays.get(id(each), each) for each in self._kernel.resources),
-            shared=tuple(self._arrays.get(id(each), each) for each in self._kernel.shared),
+            resources=tuple(self._arrays.get(id(resource), resource) for resource in self._kernel.resources),
+            shared=tuple(self._arrays.get(id(array), array) for array in self._kernel.shared),
             body=self._block(self._kernel.body),
         )
 
@@ -148,19 +147,19 @@ class _Replacement:
         value, place = self._value(old.value), self._place(old.place)
         if old.operator is not None:
             before = _from_bits(place, old.place.dtype)
-            value = ir.Expr(ir.Op.BINARY, old.place.dtype, (before, value), old.operator, old.loc)
+            value = make.binary(old.operator, before, value, old.loc)
         return ir.Store(place, _to_bits(value), None, old.loc)
 
     def _declare(self, name: str, value: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         register = ir.Register(self._names.claim_copy(name), value.dtype)
         out.append(ir.Declare(register, value, value.loc))
-        return read(register)
+        return make.read(register)
 
     def _atomic(self, old: ir.Declare, out: list[ir.Statement]) -> None:
         target, *operands = old.value.args
         function, kind, loc = str(old.value.value), target.dtype, old.loc
         place = self._place(target)
-        values = [self._declare("operand", self._value(each), out) for each in operands]
+        values = [self._declare("operand", self._value(operand), out) for operand in operands]
 
         def call(name: str, *args: ir.Expr) -> ir.Expr:
             return ir.Expr(ir.Op.ATOMIC, place.dtype, (place, *args), name, loc)
@@ -178,9 +177,9 @@ class _Replacement:
                 result = ir.Expr(ir.Op.CALL, kind, (seen, value), name, loc)
             body: list[ir.Statement] = []
             found = self._declare("found", call("atomicCompSwap", before, _to_bits(result)), body)
-            body.append(ir.If(((compare("==", found, before), (ir.Break(loc),)),), None, loc))
+            body.append(make.when(make.compare("==", found, before), ir.Break(loc), loc=loc))
             body.append(ir.Store(before, found, None, loc))
-            out.append(ir.While(ir.Expr(ir.Op.LITERAL, dt.bool_, (), True), tuple(body), loc))
+            out.append(ir.While(make.truth(True), tuple(body), loc))
         out.append(ir.Declare(old.register, _from_bits(before, kind), loc))
 
     def _with_fixed_indices(self, place: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
@@ -327,7 +326,8 @@ class _Unfolding:
 
     def _statement(self, statement: ir.Statement, out: list[ir.Statement]) -> None:
         if isinstance(statement, ir.If):
-            self._if(statement, out)
+            is_large = self._sizes.is_large_operand
+            make.rewrite_branches(statement, out, self._value, self.block, is_large, self._inside)
             return
         if isinstance(statement, ir.While):
             out.append(self._while(statement))
@@ -342,27 +342,13 @@ class _Unfolding:
             statement = ir.map_statement(statement, lambda expr: self._value(expr, out))
         out.append(ir.map_statement(statement, block=self.block))
 
-    def _if(self, statement: ir.If, out: list[ir.Statement]) -> None:
-        done: list[tuple[ir.Expr, ir.Block]] = []
-        for position, (condition, body) in enumerate(statement.branches):
-            if position and self._sizes.is_large_operand(condition):
-                # evaluated only if the conditions before did not hold
-                nested: list[ir.Statement] = []
-                with self._inside():
-                    self._if(replace(statement, branches=statement.branches[position:]), nested)
-                out.append(ir.If(tuple(done), tuple(nested), statement.loc))
-                return
-            done.append((self._value(condition, out), self.block(body)))
-        orelse = None if statement.orelse is None else self.block(statement.orelse)
-        out.append(replace(statement, branches=tuple(done), orelse=orelse))
-
     def _while(self, statement: ir.While) -> ir.While:
         if not self._sizes.is_large_operand(statement.condition):
             return replace(statement, body=self.block(statement.body))
         loc = statement.loc
         head: list[ir.Statement] = []
         value = self._value(statement.condition, head)
-        head.append(ir.If(((negate(value, value.loc), (ir.Break(loc),)),), None, loc))
+        head.append(make.when(make.negate(value, value.loc), ir.Break(loc), loc=loc))
         return ir.While(literal(True, dt.bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
@@ -371,14 +357,14 @@ class _Unfolding:
         """Rewrite an expression; statements that compute its large conditionals are added to `out`."""
         if not self._sizes.holds_large(root):
             return root
-        for expr in postorder(root, self._values, self._unfolded_operands):
+        for expr in postorder(root, self._values, self._find_operands):
             if self._sizes.is_large(expr):
                 self._values[id(expr)] = self._unfold(expr, out)
             else:
                 self._values[id(expr)] = replace(expr, args=tuple(map(self._new, expr.args)))
         return self._new(root)
 
-    def _unfolded_operands(self, expr: ir.Expr) -> list[ir.Expr]:
+    def _find_operands(self, expr: ir.Expr) -> list[ir.Expr]:
         """Return the operands to rewrite before an expression; of a large one only those that always run."""
         operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
         return [operand for operand in operands if self._sizes.holds_large(operand)]
@@ -388,27 +374,13 @@ class _Unfolding:
 
     def _unfold(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Compute a conditional expression in a register."""
-        loc = expr.loc
         register = ir.Register(self._new_name(), expr.dtype, precise=self._precise)
-        result = ir.Expr(ir.Op.REGISTER, expr.dtype, (), register, loc)
-        first = self._new(expr.args[0])
-        if expr.op is ir.Op.SELECT:
-            out.append(ir.Declare(register, _zero(expr.dtype), loc))
-            arms = [self._store_operand(result, arg, loc) for arg in expr.args[1:]]
-            out.append(ir.If(((first, arms[0]),), arms[1], loc))
-            return result
-        out.append(ir.Declare(register, first, loc))
-        for arg in expr.args[1:]:
-            condition = result if expr.value == "&&" else negate(result, result.loc)
-            out.append(ir.If(((condition, self._store_operand(result, arg, loc)),), None, loc))
-        return result
 
-    def _store_operand(self, place: ir.Expr, value: ir.Expr, loc: Loc | None) -> ir.Block:
-        inside: list[ir.Statement] = []
-        with self._inside():
-            inside.append(ir.Store(place, self._value(value, inside), None, loc))
-        return tuple(inside)
+        def store(operand: ir.Expr) -> ir.Block:
+            inside: list[ir.Statement] = []
+            with self._inside():
+                inside.append(make.assign(register, self._value(operand, inside), expr.loc))
+            return tuple(inside)
 
-
-def _zero(kind: dt.DType) -> ir.Expr:
-    return literal(False, dt.bool_) if kind is dt.bool_ else construct(kind, ())
+        out += make.unfold(expr, register, self._new(expr.args[0]), store)
+        return make.read(register)

@@ -20,6 +20,7 @@ where there are many, jumps set a flag too, and what follows each runs if the fl
 
 from collections.abc import Iterable
 from functools import partial
+from operator import itemgetter
 
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
@@ -28,7 +29,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations, remember
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import compare, read, uint, zero
+from vkdispatch.compiler.passes.builders import assign, is_nonzero, is_zero, read, uint, when, zero
 from vkdispatch.compiler.passes.loop_limits import is_single, replace_registers
 
 _Jump = type[ir.Statement] | tuple[type[ir.Statement], ...]
@@ -81,11 +82,11 @@ class _Depths:
         deepest = 0, statement.loc
         for position, expr in enumerate(ir.expressions_of(statement)):
             depth = self.expression(expr) + (position if isinstance(statement, ir.If) else 0)
-            deepest = max(deepest, (depth, statement.loc), key=_first)
+            deepest = max(deepest, (depth, statement.loc), key=itemgetter(0))
         for position, inner in enumerate(ir.blocks_of(statement)):
             depth, loc = self.find(inner, _jumps_in(statement) or jumps)
             depth += first + (min(position, last) if chain else 0)
-            deepest = max(deepest, (depth, loc or statement.loc), key=_first)
+            deepest = max(deepest, (depth, loc or statement.loc), key=itemgetter(0))
         return deepest
 
     def expression(self, root: ir.Expr) -> int:
@@ -118,10 +119,6 @@ def _count_jumps(statement: ir.Statement, jumps: _Jump) -> int:
     return sum(_count_jumps(inner, jumps) for block in ir.blocks_of(statement) for inner in block)
 
 
-def _first(pair: tuple[int, Loc | None]) -> int:
-    return pair[0]
-
-
 def check_nesting(body: ir.Block) -> None:
     """Raise if a block nests deeper than the passes, which recurse, take."""
     stack: list[tuple[ir.Block, int]] = [(body, 0)]
@@ -139,7 +136,7 @@ def check_nesting(body: ir.Block) -> None:
                     "and test it after the nest",
                     statement.loc,
                 )
-            stack += [(each, inner) for each in blocks]
+            stack += [(block, inner) for block in blocks]
 
 
 def find_depth(kernel: ir.Kernel) -> tuple[int, Loc | None]:
@@ -235,8 +232,8 @@ class _Selections:
         branches: list[tuple[ir.Expr, ir.Block]] = []
         while expr.op is ir.Op.SELECT:
             condition, value, expr = expr.args
-            branches.append((condition, self._statement(ir.Store(read(chosen), value, None, loc))))
-        orelse = self._statement(ir.Store(read(chosen), expr, None, loc))
+            branches.append((condition, self._statement(assign(chosen, value, loc))))
+        orelse = self._statement(assign(chosen, expr, loc))
         before += (ir.Declare(chosen, zero(chosen.dtype), loc), ir.If((*branches,), orelse, loc))
         return read(chosen)
 
@@ -268,7 +265,7 @@ class _Jumps:
                 if isinstance(statement, ir.While) and is_single(statement):
                     body = self._replace(statement.body, ir.Break)
                     if body is not statement.body:
-                        statement = ir.If(((statement.condition, body),), None, statement.loc)
+                        statement = when(statement.condition, *body, loc=statement.loc)
                 else:
                     statement = replace(statement, body=self._replace(statement.body, ir.Continue))
             out.append(statement)
@@ -290,7 +287,7 @@ class _Jumps:
         groups: list[list[ir.Statement]] = [[]]
         for statement in block:
             if isinstance(statement, jump):
-                groups[-1].append(_set(flag, statement.loc))
+                groups[-1].append(assign(flag, uint(1), statement.loc))
                 break
             if not _count_jumps(statement, jump):
                 groups[-1].append(statement)
@@ -304,10 +301,10 @@ class _Jumps:
             groups.append([])
         out = groups[0]
         for position, group in enumerate(groups[1:], 2):
-            used = _find_registers(tuple(each) for each in groups[position:])
+            used = _find_registers(tuple(group) for group in groups[position:])
             body = tuple(outside.move(statement, used) for statement in group)
             if body:
-                out.append(ir.If(((compare("==", read(flag), uint(0)), body),), None, body[0].loc))
+                out.append(when(is_zero(read(flag)), *body, loc=body[0].loc))
         return tuple(out)
 
 
@@ -316,17 +313,13 @@ def _leave(block: ir.Block, flag: ir.Register) -> ir.Block:
     out: list[ir.Statement] = []
     for statement in block:
         if isinstance(statement, ir.Return):
-            out += (_set(flag, statement.loc), ir.Break(statement.loc))
+            out += (assign(flag, uint(1), statement.loc), ir.Break(statement.loc))
             continue
         out.append(ir.map_statement(statement, block=lambda inner: _leave(inner, flag)))
         if isinstance(statement, (ir.For, ir.While)) and _count_jumps(statement, (ir.Return,)):
-            leaves = compare("!=", read(flag), uint(0))
-            out.append(ir.If(((leaves, (ir.Break(statement.loc),)),), None, statement.loc))
+            leaves = is_nonzero(read(flag))
+            out.append(when(leaves, ir.Break(statement.loc), loc=statement.loc))
     return tuple(out)
-
-
-def _set(flag: ir.Register, loc: Loc | None) -> ir.Store:
-    return ir.Store(read(flag), uint(1), None, loc)
 
 
 class _Outside:
@@ -347,7 +340,7 @@ class _Outside:
         new = replace(old, name=self._names.claim_copy(old.name), counter=False, fixed=False)
         self._others[id(old)] = new
         self._moved.append(replace(statement, register=new, value=zero(new.dtype)))
-        return ir.Store(read(new), statement.value, None, statement.loc)
+        return assign(new, statement.value, statement.loc)
 
     def declare(self, block: ir.Block) -> ir.Block:
         """Return a block with the declarations before it."""
@@ -412,7 +405,7 @@ class _Moving:
             flags.append(ir.Declare(flag, uint(0), statement.loc))
             self._moved = []
             body = self._split(block, self._room - 1)
-            out.append(ir.If(((compare("!=", read(flag), uint(0)), body),), None, block[0].loc))
+            out.append(when(is_nonzero(read(flag)), *body, loc=block[0].loc))
             waiting += self._moved[::-1]  # which run before what waits already
         return (*flags, *self._outside.declare(tuple(out)))
 
@@ -447,7 +440,7 @@ class _Moving:
     def _move(self, block: ir.Block) -> ir.Block:
         flag = ir.Register(self._names.claim_number("rest"), uint32)
         self._moved.append((flag, block))
-        return (_set(flag, block[0].loc),)
+        return (assign(flag, uint(1), block[0].loc),)
 
     def _split(self, block: ir.Block, room: int) -> ir.Block:
         """Cut the first deep statement of a block. What is moved uses variables that are declared outside."""
@@ -460,4 +453,4 @@ class _Moving:
         if after:
             cut += self._move(after) if len(self._moved) > first else after
         used = _find_registers(inner for _, inner in self._moved[first:])
-        return (*(self._outside.move(each, used) for each in before), *cut)
+        return (*(self._outside.move(statement, used) for statement in before), *cut)

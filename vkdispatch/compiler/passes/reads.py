@@ -201,7 +201,7 @@ class ReadSearch:
 
     def _has_changed(self, memory: frozenset[_Memory], time: int) -> bool:
         changed = self._changed
-        return any(changed.get(each, 0) > time for each in memory)
+        return any(changed.get(unit, 0) > time for unit in memory)
 
     # -- what trees read
 
@@ -247,7 +247,7 @@ class ReadSearch:
         key = (id(expr.value), expr.op)
         known = self._changing.get(key)
         if known is None:
-            known = self._changing[key] = _own_memory(expr) & self.changes
+            known = self._changing[key] = _find_memory(expr) & self.changes
         return known
 
     def _operands(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -271,7 +271,7 @@ def operands_of(expr: ir.Expr) -> tuple[ir.Expr, ...]:
 _READING = frozenset((ir.Op.REGISTER, ir.Op.ELEMENT, ir.Op.IMAGE_LOAD))
 
 
-def _own_memory(expr: ir.Expr) -> frozenset[_Memory]:
+def _find_memory(expr: ir.Expr) -> frozenset[_Memory]:
     """Return the memory that a node itself reads."""
     value = expr.value
     if expr.op is ir.Op.REGISTER:
@@ -334,7 +334,7 @@ class Copy:
 
 def acts(statements: Iterable[ir.Statement]) -> bool:
     """Whether statements do more than mark reads."""
-    return not all(isinstance(each, ir.Read) and each.register is None for each in statements)
+    return not all(isinstance(statement, ir.Read) and statement.register is None for statement in statements)
 
 
 def settle_reads(body: ir.Block, new_name: Callable[[], str]) -> ir.Block:
@@ -478,15 +478,12 @@ def unused_updates(body: ir.Block, updates: Sequence[tuple[ir.Expr, Loc | None]]
             declared[id(statement.register)] = statement.value
         else:
             roots += ir.evaluated(statement)
-    seen: set[int] = set()
-    while roots:
-        expr = roots.pop()
-        if id(expr) not in seen:
-            seen.add(id(expr))
-            roots += expr.args
-            if id(expr.value) in declared:
-                roots.append(declared[id(expr.value)])
-    return [loc for value, loc in updates if id(value) not in seen]
+
+    def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        return (declared[id(expr.value)],) if id(expr.value) in declared else expr.args
+
+    used = {id(expr) for expr in ir.reach(roots, operands)}
+    return [loc for value, loc in updates if id(value) not in used]
 
 
 def unread_copies(body: ir.Block, noted: Sequence[Copy]) -> list[Copy]:
@@ -498,7 +495,7 @@ def unread_copies(body: ir.Block, noted: Sequence[Copy]) -> list[Copy]:
     if not noted:
         return []
     search = _CopySearch(noted)
-    search.block(body, search.named_by_raw_text(body))
+    search.block(body, search.find_named_by_raw_text(body))
     found = [copy for copy in noted if repr(copy.loc) not in search.read_at]
     return list({repr(copy.loc): copy for copy in found}.values())
 
@@ -513,10 +510,10 @@ class _CopySearch:
         # lines whose changes are read
         self.read_at: set[str] = set()
 
-    def named_by_raw_text(self, body: ir.Block) -> frozenset[Whole]:
+    def find_named_by_raw_text(self, body: ir.Block) -> frozenset[Whole]:
         """Return the copies whose names stand in raw GLSL."""
-        texts = [each.text for each in ir.walk(body) if isinstance(each, ir.RawStatement)]
-        texts += [each.value.text for each in ir.expressions_in(body) if isinstance(each.value, ir.RawText)]
+        texts = [statement.text for statement in ir.walk(body) if isinstance(statement, ir.RawStatement)]
+        texts += [expr.value.text for expr in ir.expressions_in(body) if isinstance(expr.value, ir.RawText)]
         words = {word for text in texts for word in re.findall(r"\w+", text)}
         wholes = set(self._whole.values())
         return frozenset(whole for whole in wholes if words & {part.name for part in whole})
@@ -540,12 +537,12 @@ class _CopySearch:
             return (live if whole is None else live - {whole}) | self._read_by(statement)
         inner = ir.blocks_of(statement)
         if inner:
-            live = live.union(*(self.block(each, live) for each in inner), self._read_by(statement))
+            live = live.union(*(self.block(block, live) for block in inner), self._read_by(statement))
             if isinstance(statement, (ir.For, ir.While)):
                 # a round reads what the one before it changed
                 before: frozenset[Whole] = frozenset()
                 while live != before:
-                    before, live = live, live.union(*(self.block(each, live) for each in inner))
+                    before, live = live, live.union(*(self.block(block, live) for block in inner))
             return live
         return live | self._read_by(statement)
 
@@ -554,7 +551,7 @@ class _CopySearch:
         for root in ir.evaluated(statement):
             reads = self._reads.get(id(root))
             if reads is None:
-                registers = (self._whole.get(id(each.value)) for each in nodes((root,)))
-                reads = self._reads[id(root)] = frozenset(each for each in registers if each is not None)
+                wholes = {self._whole.get(id(expr.value)) for expr in nodes((root,))}
+                reads = self._reads[id(root)] = frozenset(whole for whole in wholes if whole is not None)
             found |= reads
         return found

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
+from vkdispatch.compiler.ir.literals import is_long, wrap
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import read
+from vkdispatch.compiler.passes.builders import assign, binary, compare, logical, read, when
 
 # ---- Which registers and expressions of a kernel are positions -------------------------------------------
 #
@@ -93,9 +95,7 @@ class Positions:
             place = place.args[0]
         if place.op is ir.Op.REGISTER and isinstance(place.value, ir.Register):
             if statement.operator is not None:
-                value = ir.Expr(
-                    ir.Op.BINARY, statement.place.dtype, (statement.place, value), statement.operator
-                )
+                value = binary(statement.operator, statement.place, value)
             self._note(place.value, value)
 
     def _fixpoint(self, rule: Callable[[ir.Expr, set[ir.Register]], bool]) -> set[ir.Register]:
@@ -128,12 +128,9 @@ class Positions:
 
     def _reaches(self, root: ir.Expr, registers: set[ir.Register], *, growing: bool) -> bool:
         """Whether a value depends on ids, shapes or these registers, or, if `growing`, may exceed 32 bits."""
-        stack, seen = [root], set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen or not is_narrow(expr.dtype):
+        for expr in ir.reach((root,), partial(self._find_passed_on, growing=growing)):
+            if not is_narrow(expr.dtype):
                 continue
-            seen.add(id(expr))
             if self._is_source(expr) or (expr.op is ir.Op.REGISTER and expr.value in registers):
                 return True
             if growing and (
@@ -142,12 +139,13 @@ class Positions:
                 or (expr.op is ir.Op.CONSTRUCT and any(dt.is_float_dtype(arg.dtype) for arg in expr.args))
             ):
                 return True
-            stack.extend(self._find_passed_on(expr, growing=growing))
         return False
 
     @staticmethod
     def _find_passed_on(expr: ir.Expr, *, growing: bool) -> Sequence[ir.Expr]:
         """Return the operands whose value reaches the value of an expression."""
+        if not is_narrow(expr.dtype):
+            return ()
         if expr.op in (ir.Op.COMPONENT, ir.Op.SWIZZLE, ir.Op.UNARY, ir.Op.CONSTRUCT):
             return expr.args
         if expr.op is ir.Op.INDEX:
@@ -266,9 +264,7 @@ def _cast(value: ir.Expr, kind: dt.DType) -> ir.Expr:
     if value.dtype is kind:
         return value
     if value.op is ir.Op.LITERAL and isinstance(value.value, int):
-        bits = 8 * kind.item_size
-        low = 0 if kind in (dt.uint32, dt.uint64) else -(1 << (bits - 1))
-        return replace(value, dtype=kind, value=(value.value - low) % (1 << bits) + low)
+        return replace(value, dtype=kind, value=wrap(value.value, kind))
     return ir.Expr(ir.Op.CONSTRUCT, kind, (value,), None, value.loc)
 
 
@@ -281,14 +277,6 @@ def _part(value: ir.Expr, position: int) -> ir.Expr:
     if dt.is_scalar(value.dtype):
         return value
     return ir.Expr(ir.Op.COMPONENT, dt.component_type(value.dtype), (value,), _LETTERS[position], value.loc)
-
-
-def _width(kind: dt.DType) -> int:
-    return 1 if dt.is_scalar(kind) else kind.child_count
-
-
-def _is_long(kind: dt.DType) -> bool:
-    return kind in (dt.int64, dt.uint64)
 
 
 # ---- the rewriting -------------------------------------------------------------------------------
@@ -323,11 +311,8 @@ class _Widening:
         bound = None
         if count is not None and bounded:
             limits = map(_read_argument, self._members[count])
-            beyond = tuple(
-                ir.Expr(ir.Op.COMPARE, dt.bool_, (self._id(axis), limit), ">=")
-                for axis, limit in enumerate(limits)
-            )
-            bound = ir.If(((ir.Expr(ir.Op.LOGICAL, dt.bool_, beyond, "||"), (ir.Return(),)),))
+            beyond = tuple(compare(">=", self._id(axis), limit) for axis, limit in enumerate(limits))
+            bound = when(logical("||", *beyond), ir.Return())
         start = tuple(ir.Declare(register, global_id(axis)) for axis, register in sorted(self._ids.items()))
         arguments = tuple(
             part for argument in kernel.arguments for part in self._members.get(argument, (argument,))
@@ -375,13 +360,14 @@ class _Widening:
     @staticmethod
     def _extend(narrow: ir.Expr) -> Parts:
         kind = WIDE[dt.component_type(narrow.dtype)]
-        return tuple(_cast(_part(narrow, position), kind) for position in range(_width(narrow.dtype)))
+        count = dt.component_count(narrow.dtype)
+        return tuple(_cast(_part(narrow, position), kind) for position in range(count))
 
     def _rewrite(self, expr: ir.Expr) -> ir.Expr:
         if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument) and expr.value in self._members:
             parts = (
-                _cast(_read_argument(each), dt.component_type(expr.dtype))
-                for each in self._members[expr.value]
+                _cast(_read_argument(member), dt.component_type(expr.dtype))
+                for member in self._members[expr.value]
             )
             return ir.Expr(ir.Op.CONSTRUCT, expr.dtype, tuple(parts), None, expr.loc)
         args = tuple(self._narrow[id(arg)] for arg in expr.args)
@@ -397,7 +383,7 @@ class _Widening:
 
     def _position(self, index: ir.Expr) -> ir.Expr:
         """Return an index in 64 bits if it may need them."""
-        outermost = index.op is ir.Op.CONSTRUCT and _is_long(index.args[0].dtype)
+        outermost = index.op is ir.Op.CONSTRUCT and is_long(index.args[0].dtype)
         if outermost:
             # the front end truncated an index that the user computed in 64 bits
             return self._value(index.args[0])
@@ -409,7 +395,7 @@ class _Widening:
         """Return the components of an expression in 64 bits; None if its value is one of 32 bits."""
         kind = WIDE[dt.component_type(expr.dtype)]
         op = expr.op
-        if op is ir.Op.LITERAL:
+        if op is ir.Op.LITERAL or (op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage)):
             return (replace(expr, dtype=kind),)
         if op is ir.Op.BUILTIN:
             ids = expr.value is ir.Builtin.GLOBAL_INVOCATION_ID
@@ -420,8 +406,6 @@ class _Widening:
             if expr.value in self._positions.companions:
                 return tuple(map(read, self._companions_of(expr.value)))
             return None
-        if op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage):
-            return (replace(expr, dtype=kind),)
         if op in (ir.Op.COMPONENT, ir.Op.SWIZZLE):
             base = expr.args[0]
             if id(base) not in self._wide:
@@ -431,16 +415,16 @@ class _Widening:
             return self._widen_index(expr)
         if op is ir.Op.CONSTRUCT:
             return self._widen_construct(expr, kind)
-        rule = {
-            ir.Op.UNARY: self._widen_operands,
-            ir.Op.BINARY: self._widen_operands,
-            ir.Op.CALL: self._widen_call,
-        }.get(op)
+        if op in (ir.Op.UNARY, ir.Op.BINARY):
+            return self._widen_operands(expr, kind)
+        if op is ir.Op.CALL:
+            known = expr.value in BOUNDING and all(id(arg) in self._wide for arg in expr.args)
+            return self._widen_operands(expr, kind) if known else None
         if op is ir.Op.SELECT:
             condition = self._narrow[id(expr.args[0])]
             parts = zip(*(self._spread(arg, expr) for arg in expr.args[1:]), strict=True)
             return tuple(replace(expr, dtype=kind, args=(condition, *pair)) for pair in parts)
-        return None if rule is None else rule(expr, kind)
+        return None
 
     def _widen_index(self, expr: ir.Expr) -> Parts | None:
         base, position = expr.args
@@ -459,13 +443,13 @@ class _Widening:
                 parts.append(ir.Expr(ir.Op.CONSTRUCT, kind, (self._narrow[id(arg)],), None, expr.loc))
             else:
                 return None
-        width = _width(expr.dtype)
+        width = dt.component_count(expr.dtype)
         return tuple(parts * width if len(parts) == 1 else parts[:width])
 
     def _spread(self, arg: ir.Expr, expr: ir.Expr) -> Parts:
         """Return the components of an operand in 64 bits; a scalar beside a vector is repeated."""
         parts = self._wide[id(arg)]
-        return parts if len(parts) > 1 else parts * _width(expr.dtype)
+        return parts if len(parts) > 1 else parts * dt.component_count(expr.dtype)
 
     def _widen_operands(self, expr: ir.Expr, kind: dt.DType) -> Parts | None:
         if expr.op is ir.Op.BINARY and is_hashing(expr, HASH_FACTOR):
@@ -479,15 +463,11 @@ class _Widening:
             )
         return tuple(replace(expr, dtype=kind, args=tuple(parts)) for parts in zip(*operands, strict=True))
 
-    def _widen_call(self, expr: ir.Expr, kind: dt.DType) -> Parts | None:
-        known = expr.value in BOUNDING and all(id(arg) in self._wide for arg in expr.args)
-        return self._widen_operands(expr, kind) if known else None
-
     # -- registers
 
     def _companions_of(self, register: ir.Register) -> tuple[ir.Register, ...]:
         if register not in self._companions:
-            kind, width = WIDE[dt.component_type(register.dtype)], _width(register.dtype)
+            kind, width = WIDE[dt.component_type(register.dtype)], dt.component_count(register.dtype)
             names = [""] if width == 1 else [f"_{letter}" for letter in _LETTERS[:width]]
             self._companions[register] = tuple(
                 self._register(
@@ -544,11 +524,11 @@ class _Widening:
         if place.op is ir.Op.COMPONENT:
             targets = (targets[_LETTERS.index(str(place.value))],)
         if statement.operator is not None:
-            value = ir.Expr(ir.Op.BINARY, place.dtype, (place, value), statement.operator, loc)
+            value = binary(statement.operator, place, value, loc)
         elif not self._positions.may_grow(value):
             yield stored
             for target, part in zip(targets, self._extend(stored.place), strict=True):
-                yield ir.Store(read(target), part, None, loc)
+                yield assign(target, part, loc)
             return
         # The new value may depend on the register itself.
         parts = self._long(value)
@@ -557,7 +537,7 @@ class _Widening:
             yield ir.Declare(register, part, loc)
         yield stored
         for target, register in zip(targets, held, strict=True):
-            yield ir.Store(read(target), read(register), None, loc)
+            yield assign(target, read(register), loc)
 
     def _for(self, statement: ir.For) -> Iterator[ir.Statement]:
         counter, loc = statement.counter, statement.loc
@@ -591,7 +571,7 @@ def _is_of_low_bits(expr: ir.Expr) -> bool:
 def _split(argument: ir.Argument, members: FreshNames) -> tuple[ir.Argument, ...]:
     """Return the 64-bit arguments that replace a vector; the first one keeps its name."""
     kind = WIDE[dt.component_type(argument.dtype)]
-    letters = _LETTERS[1 : _width(argument.dtype)]
+    letters = _LETTERS[1 : dt.component_count(argument.dtype)]
     names = (argument.name, *(members.claim(f"{argument.name}_{letter}") for letter in letters))
     return tuple(ir.Argument(name, kind) for name in names)
 
@@ -602,5 +582,4 @@ def global_id(axis: int) -> ir.Expr:
         _cast(_part(ir.Expr(ir.Op.BUILTIN, dt.uvec3, (), which), axis), dt.uint64)
         for which in (ir.Builtin.WORKGROUP_ID, ir.Builtin.WORKGROUP_SIZE, ir.Builtin.LOCAL_INVOCATION_ID)
     )
-    before = ir.Expr(ir.Op.BINARY, dt.uint64, (group, size), "*")
-    return ir.Expr(ir.Op.BINARY, dt.uint64, (before, local), "+")
+    return binary("+", binary("*", group, size), local)
