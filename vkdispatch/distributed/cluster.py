@@ -160,7 +160,7 @@ class LocalVulkanCluster(SpecCluster):
     def new_worker_spec(self) -> dict[Any, Any]:
         """Return a worker on the device with the fewest workers. Raises ValueError if each GPU has one."""
         pinned = [spec["options"]["env"]["VKDISPATCH_DEVICE"] for spec in self.worker_spec.values()]
-        info = min(self.devices, key=lambda each: pinned.count(pin(each)["VKDISPATCH_DEVICE"]))
+        info = min(self.devices, key=lambda device: pinned.count(pin(device)["VKDISPATCH_DEVICE"]))
         if not info.is_cpu() and pin(info)["VKDISPATCH_DEVICE"] in pinned:
             raise ArgumentValueError(
                 f"n: the cluster has {len(self.devices)} devices, and each GPU has a worker already"
@@ -178,14 +178,14 @@ def parse_host_limit(memory_limit: Any, n_workers: int) -> int | None:
             f"memory_limit: expected bytes, a part of the memory, 'auto' or None, got {memory_limit!r}"
         )
     try:
-        found: int | None = parse_memory_limit(memory_limit, 1, n_workers, logger=_logger)
+        limit: int | None = parse_memory_limit(memory_limit, 1, n_workers, logger=_logger)
     except (ValueError, OverflowError):
-        found = -1
-    if found is not None and found < 0:
+        limit = -1
+    if limit is not None and limit < 0:
         raise ArgumentValueError(
             f"memory_limit: expected a size such as '8 GiB', or 'auto', got {memory_limit!r}"
         )
-    return found
+    return limit
 
 
 def nanny_options(

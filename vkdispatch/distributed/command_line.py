@@ -61,6 +61,10 @@ def worker(**options: Any) -> None:
         raise click.ClickException(str(error)) from None
 
 
+# Options that a nanny takes as they are.
+_PASSED_ON = ("scheduler_file", "host", "interface", "death_timeout", "dashboard_address")
+
+
 async def _run(options: dict[str, Any]) -> int:
     """Run workers until they are closed, and return the exit status."""
     try:
@@ -89,12 +93,8 @@ async def _run(options: dict[str, Any]) -> int:
         options["local_directory"],
         {
             "preload": list(options["preload"]) or None,
-            "scheduler_file": options["scheduler_file"],
-            "host": options["host"],
-            "interface": options["interface"],
-            "death_timeout": options["death_timeout"],
+            **{name: options[name] for name in _PASSED_ON},
             "dashboard": options["dashboard_address"] is not None,
-            "dashboard_address": options["dashboard_address"],
             "security": Security(**security),
         },
     )
@@ -124,14 +124,14 @@ async def _run(options: dict[str, Any]) -> int:
     finally:
         signals.cancel()
         started.cancel()
-        await asyncio.gather(*(each.close() for each in nannies), return_exceptions=True)
+        await asyncio.gather(*(nanny.close() for nanny in nannies), return_exceptions=True)
     return 0
 
 
 async def _run_all(nannies: list[Any]) -> None:
     """Start workers, and return when all of them are closed."""
     await asyncio.gather(*nannies)
-    await asyncio.gather(*(each.finished() for each in nannies))
+    await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
 def _as_number(text: str) -> int | float | str:
@@ -145,15 +145,15 @@ def _as_number(text: str) -> int | float | str:
 
 
 def _parse_resources(text: str) -> dict[str, float]:
-    found = {}
+    resources = {}
     for entry in text.replace(",", " ").split():
         name, equals, value = entry.partition("=")
         try:
-            found[name] = float(value)
+            resources[name] = float(value)
         except ValueError:
             equals = ""
         if not (name and equals):
             raise click.BadParameter(
                 f"expected entries such as FAST=1, got {entry!r}", param_hint="--resources"
             )
-    return found
+    return resources

@@ -42,7 +42,7 @@ def choose_devices(devices: object = None, n_workers: int | None = None) -> list
         if known[chosen[0]].is_cpu():
             del chosen[1:]
     else:
-        chosen = [_find(each, known) for each in _as_list(devices)]
+        chosen = [_find(device, known) for device in _as_list(devices)]
         if not chosen:
             raise ArgumentValueError("devices: at least one device is needed, got an empty sequence")
     refuse_unusable(chosen)
@@ -52,9 +52,9 @@ def choose_devices(devices: object = None, n_workers: int | None = None) -> list
         raise ArgumentTypeError(f"n_workers: expected an int or None, got {n_workers!r}")
     if count < 1:
         raise ArgumentValueError(f"n_workers: at least one worker is needed, got {n_workers!r}")
-    found = [infos[number % len(infos)] for number in range(count)]
-    _require_own_gpus(found, n_workers)
-    return found
+    workers = [infos[number % len(infos)] for number in range(count)]
+    _require_own_gpus(workers, n_workers)
+    return workers
 
 
 def _require_own_gpus(infos: Sequence[DeviceInfo], n_workers: int | None) -> None:
@@ -115,21 +115,16 @@ def parse_device_limit(limit: object, budget: int, total: int, shares_memory: bo
     """
     if limit == "auto":
         return None if shares_memory else int(budget * _AUTOMATIC)
-    check_device_limit(limit)
-    if isinstance(limit, str):
-        from dask.utils import parse_bytes
-
-        limit = int(parse_bytes(limit))
-    assert isinstance(limit, (int, float, type(None)))
-    if not limit:
+    size = check_device_limit(limit)
+    if not size:
         return None
-    return int(limit * total) if isinstance(limit, float) and limit <= 1 else int(limit)
+    return int(size * total) if isinstance(size, float) and size <= 1 else int(size)
 
 
-def check_device_limit(limit: Any) -> None:
-    """Raise TypeError or ValueError if `limit` is not one of `parse_device_limit`."""
+def check_device_limit(limit: Any) -> int | float:
+    """Return a limit of `parse_device_limit` as a number, 0 for "auto". Raises TypeError or ValueError."""
     if limit is None or limit == "auto":
-        return
+        return 0
     if isinstance(limit, bool) or not isinstance(limit, (int, float, str)):
         raise ArgumentTypeError(
             f"device_memory_limit: expected bytes, a part of the memory, 'auto' or None, got {limit!r}"
@@ -138,10 +133,12 @@ def check_device_limit(limit: Any) -> None:
         from dask.utils import parse_bytes
 
         try:
-            limit = parse_bytes(limit)
+            limit = int(parse_bytes(limit))
         except ValueError:
             raise ArgumentValueError(
                 f"device_memory_limit: expected a size such as '8 GiB', or 'auto', got {limit!r}"
             ) from None
     if not 0 <= limit < math.inf:
         raise ArgumentValueError(f"device_memory_limit: expected 0 or more bytes, got {limit!r}")
+    size: int | float = limit
+    return size

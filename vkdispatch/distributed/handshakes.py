@@ -16,6 +16,7 @@ import dask
 from vkdispatch.base.contexts.current import find_current_context
 from vkdispatch.base.errors import SharingError
 from vkdispatch.base.sharing.cuda_link import can_link, load_driver
+from vkdispatch.distributed.loading import wrap
 
 KEY = "vkdispatch-memory"
 
@@ -50,19 +51,15 @@ def watch_handshakes() -> None:
     """Have the connections of `distributed` in this process say what memory frames may lie in."""
     from distributed.comm.core import Comm
 
-    inform = Comm.handshake_info
-
-    @functools.wraps(inform)
-    def handshake_info(self: Any) -> dict[str, Any]:
-        info: dict[str, Any] = inform(self)
+    @wrap(Comm, "handshake_info")
+    def handshake_info(inform: Any, comm: Any) -> dict[str, Any]:
+        info: dict[str, Any] = inform(comm)
         # whoever passes messages on may do so to other machines
-        if getattr(self, "deserialize", False) and self.same_host:
+        if getattr(comm, "deserialize", False) and comm.same_host:
             mark = _own_mark(os.getpid())
             if mark is not None and dask.config.get("vkdispatch.shared-memory", True):
                 info[KEY] = {**mark, "cuda": _has_cuda()}
         return info
-
-    Comm.handshake_info = handshake_info
 
 
 def can_share(context: Mapping[str, Any] | None) -> bool:
@@ -85,7 +82,7 @@ def find_cuda_recipient(context: Mapping[str, Any] | None) -> str | None:
 
 def _marks_of(context: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
     context = context or {}
-    own, other = (context.get(each, {}).get(KEY) or {} for each in ("sender", "recipient"))
+    own, other = (context.get(side, {}).get(KEY) or {} for side in ("sender", "recipient"))
     return own, other
 
 

@@ -4,9 +4,10 @@ Dask calls `register_sizes`, an entry point of this package, when it is imported
 to its modules waits until they are imported as well. Nothing here imports Dask or `vkdispatch.numpy`.
 """
 
+import functools
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("loading", "register_sizes_lazily"): frozenset(("dask.sizeof",)),
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
-    ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
+    ("loading", "register_messages"): frozenset(("distributed.protocol.serialize",)),
     ("rechunking", "watch_choice"): frozenset(("dask.array",)),
     ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
@@ -60,9 +61,31 @@ def _register_lazily(sizeof: Any) -> None:
     sizeof.register_lazy("vkdispatch", register_types)
 
 
+def register_messages() -> None:
+    """Have `distributed` find our functions for arrays and buffers when it meets one."""
+    serialize = sys.modules["distributed.protocol.serialize"]
+    for lookup in (serialize.dask_serialize, serialize.dask_deserialize):
+        lookup.register_lazy("vkdispatch", lambda: import_module("vkdispatch.distributed.serialization"))
+
+
+def wrap(holder: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Replace a function of Dask by the decorated one, which gets it before its arguments."""
+
+    def replace(function: Callable[..., Any]) -> None:
+        original = getattr(holder, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(original, *args, **kwargs)
+
+        setattr(holder, name, call)
+
+    return replace
+
+
 def register() -> None:
     """Register with the modules of Dask that are loaded, and with the others once they are."""
-    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     _call_ready()
 
@@ -76,13 +99,13 @@ def _is_loaded(name: str) -> bool:
 
 def _call_ready() -> None:
     for (home, function), names in list(_waiting.items()):
-        own = f"vkdispatch.distributed.{home}"
-        if own in sys.modules and not _is_loaded(own):
+        module = f"vkdispatch.distributed.{home}"
+        if module in sys.modules and not _is_loaded(module):
             continue  # it is being imported, and this is called again at its end
         # the first of several threads takes it
         if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
             try:
-                getattr(import_module(own), function)()
+                getattr(import_module(module), function)()
             except Exception as error:
                 # Dask itself is to work, whatever its version
                 warnings.warn(

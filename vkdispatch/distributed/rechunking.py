@@ -6,7 +6,6 @@ all are there. Pieces that are Arrays would be copied from and to a device at ea
 is read once, before it is cut, and a new chunk is copied to the device once, after it is joined.
 """
 
-import functools
 import math
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,8 @@ from itertools import accumulate
 from typing import Any
 
 import dask
+
+from vkdispatch.distributed.loading import wrap
 
 _Chunks = Sequence[Sequence[float]]
 
@@ -41,19 +42,17 @@ def watch_rechunking() -> None:
     """Have the workers of `distributed` in this process cut and join chunks on the host."""
     from distributed.shuffle import _rechunk
 
-    cut, join = _rechunk.ArrayRechunkRun._shard_partition, _rechunk.convert_chunk
-
-    @functools.wraps(cut)
-    def cut_chunk(self: Any, data: Any, partition_id: Any) -> Any:
+    @wrap(_rechunk.ArrayRechunkRun, "_shard_partition")
+    def cut_chunk(cut: Any, run: Any, data: Any, partition_id: Any) -> Any:
         if not _is_array(data):
-            return cut(self, data, partition_id)
+            return cut(run, data, partition_id)
         return {
             worker: (source, [(chunk, (Place(place), piece)) for chunk, (place, piece) in pieces])
-            for worker, (source, pieces) in cut(self, data.numpy(), partition_id).items()
+            for worker, (source, pieces) in cut(run, data.numpy(), partition_id).items()
         }
 
-    @functools.wraps(join)
-    def join_chunk(shards: Any) -> Any:
+    @wrap(_rechunk, "convert_chunk")
+    def join_chunk(join: Any, shards: Any) -> Any:
         joined = join(shards)
         if not any(isinstance(place, Place) for pieces in shards for place, _ in pieces):
             return joined
@@ -61,26 +60,22 @@ def watch_rechunking() -> None:
 
         return from_numpy(joined)
 
-    _rechunk.ArrayRechunkRun._shard_partition = cut_chunk
-    _rechunk.convert_chunk = join_chunk
-
 
 def watch_choice() -> None:
     """Have Dask rechunk Arrays by tasks where that is faster, unless somebody says how."""
     # the name in `dask.array` is the function's
     module: Any = sys.modules["dask.array.rechunk"]
-    rechunk, choose = module.rechunk, module._choose_rechunk_method
 
-    @functools.wraps(rechunk)
-    def rechunk_array(x: Any, *args: Any, **kwargs: Any) -> Any:
+    @wrap(module, "rechunk")
+    def rechunk_array(rechunk: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         token = _rechunked.set(x)
         try:
             return rechunk(x, *args, **kwargs)
         finally:
             _rechunked.reset(token)
 
-    @functools.wraps(choose)
-    def choose_method(old: _Chunks, new: _Chunks, *args: Any, **kwargs: Any) -> str:
+    @wrap(module, "_choose_rechunk_method")
+    def choose_method(choose: Any, old: _Chunks, new: _Chunks, *args: Any, **kwargs: Any) -> str:
         method, x = str(choose(old, new, *args, **kwargs)), _rechunked.get()
         if method != "p2p" or dask.config.get("array.rechunk.method", None):
             return method
@@ -90,8 +85,7 @@ def watch_choice() -> None:
         return "tasks" if x.nbytes > _count_pieces(old, new) * _MIN_PIECE else method
 
     array: Any = import_module("dask.array")
-    module.rechunk = array.rechunk = rechunk_array
-    module._choose_rechunk_method = choose_method
+    array.rechunk = module.rechunk
 
 
 def _count_pieces(old: _Chunks, new: _Chunks) -> int:

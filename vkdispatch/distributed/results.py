@@ -5,12 +5,12 @@ result: it measures it, sends it to other processes, and blames the task for its
 returns Arrays computes them, waits for the device, and raises the errors that the device has found.
 """
 
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from vkdispatch.base.process import RunningTask
+from vkdispatch.distributed.loading import wrap
 
 _CONTAINERS = (list, tuple, set, frozenset)
 
@@ -69,30 +69,27 @@ def find_arrays(value: Any) -> Iterator[Any]:
 def _find(value: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
     if isinstance(value, kinds):
         yield value
-    elif isinstance(value, _CONTAINERS):
-        for each in value:
-            yield from _find(each, kinds)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _find(each, kinds)
+    elif isinstance(value, (*_CONTAINERS, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _find(item, kinds)
 
 
 def count_bytes(value: Any) -> int:
     """Return the bytes of device memory that the Arrays and Buffers in a value show."""
     return sum(
-        each.mem_size * each.context.queue_count if hasattr(each, "mem_size") else each.nbytes
-        for each in find_arrays(value)
+        array.mem_size * array.context.queue_count if hasattr(array, "mem_size") else array.nbytes
+        for array in find_arrays(value)
     )
 
 
 def _list_memory(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield context and memory of each Array, which is computed, and of each Buffer in a value."""
-    for each in find_arrays(value):
-        if hasattr(each, "mem_size"):
-            each.require_alive()
-            yield each.context, each._native
+    for array in find_arrays(value):
+        if hasattr(array, "mem_size"):
+            array.require_alive()
+            yield array.context, array._native
         else:
-            storage = sys.modules["vkdispatch.numpy.core.array"].view_of(each).storage
+            storage = sys.modules["vkdispatch.numpy.core.array"].view_of(array).storage
             yield storage.context, storage.memory
 
 
@@ -113,27 +110,19 @@ def watch_local() -> None:
     """Have the schedulers of one machine finish the results of tasks: threads, processes, synchronous."""
     from dask import local
 
-    execute = local.execute_task
-
-    @functools.wraps(execute)
-    def execute_task(key: Any, task_info: Any, dumps: Any, loads: Any, *others: Any) -> Any:
+    @wrap(local, "execute_task")
+    def execute_task(execute: Any, key: Any, task_info: Any, dumps: Any, loads: Any, *others: Any) -> Any:
         def load(info: Any) -> Any:
             task, data = loads(info)
             return _Finished(task), data
 
         return execute(key, task_info, dumps, load, *others)
 
-    local.execute_task = execute_task
-
 
 def watch_workers() -> None:
     """Have the workers of `distributed` in this process finish the results of tasks."""
     from distributed import worker
 
-    run = worker._run_task_simple
-
-    @functools.wraps(run)
-    def run_task(task: Any, data: Any, *others: Any) -> Any:
+    @wrap(worker, "_run_task_simple")
+    def run_task(run: Any, task: Any, data: Any, *others: Any) -> Any:
         return run(_Finished(task), data, *others)
-
-    worker._run_task_simple = run_task

@@ -22,12 +22,11 @@ from vkdispatch.base.memory.data import fresh_array
 from vkdispatch.base.memory.transfers import pinned_array
 from vkdispatch.distributed.device_frames import is_on_device, receive_memory, send_memory
 from vkdispatch.distributed.handshakes import can_share
-from vkdispatch.distributed.shared_frames import MIN_SHARED, PLACES, Outgoing, receive_frames
+from vkdispatch.distributed.shared_frames import MIN_SHARED, PLACES, SharedFile, lend_file, receive_frames
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import View
 
 Header = dict[str, Any]
 Frames = list[Any]
@@ -73,15 +72,12 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
     frames = _Frames(view.storage.context, context)
     octets = frames.lend(view.size * item)
     try:
-        _read_elements(view, octets.view(view.dtype))
+        end = view.offset + view.size
+        view.storage.buffer.read_range(view.offset, end, 0, octets.view(view.dtype))
     except BaseException:
         frames.take_back()
         raise
     return frames.finish(header, [octets])
-
-
-def _read_elements(view: View, memory: "np.ndarray[Any, Any]") -> None:
-    view.storage.buffer.read_range(view.offset, view.offset + view.size, 0, memory)
 
 
 @dask_deserialize.register(Array)
@@ -121,7 +117,7 @@ def serialize_buffer(
     except BaseException:
         frames.take_back()
         raise
-    octets = [each for each in copies if each.size]
+    octets = [copy for copy in copies if copy.size]
     return frames.finish(header, octets)
 
 
@@ -148,38 +144,39 @@ class _Frames:
     def __init__(self, context: Context, wishes: Mapping[str, Any] | None) -> None:
         self._context = context
         self._wishes = wishes
-        self._shared = Outgoing() if can_share(wishes) else None
+        self._can_share = can_share(wishes)
+        self._files: list[tuple[SharedFile, int]] = []
 
     def lend(self, size: int) -> _Octets:
         """Return memory for a frame."""
-        found = None
-        if self._shared is not None and size >= MIN_SHARED:
-            found = self._shared.lend(size)
-        return frame_memory(self._context, size, self._wishes) if found is None else found
+        file = lend_file(size) if self._can_share and size >= MIN_SHARED else None
+        if file is None:
+            return frame_memory(self._context, size, self._wishes)
+        self._files.append((file, size))
+        return file.show(size)
 
     def take_back(self) -> None:
         """Take shared memory back: it is not sent."""
-        if self._shared is not None:
-            self._shared.take_back()
+        for file, _ in self._files:
+            file.number = 0
+        self._files.clear()
 
     def finish(self, header: Header, octets: list[_Octets]) -> tuple[Header, Frames]:
         """Return the header and the frames of memory that is filled."""
-        places = [] if self._shared is None else self._shared.describe()
-        if not places:
-            return header, [each.data for each in octets]
-        if len(places) == len(octets):
-            return {**header, PLACES: places}, []
-        # there was not enough for all of them
-        copies = [each.copy() for each in octets]
-        self.take_back()
-        return header, [each.data for each in copies]
+        if self._files and len(self._files) == len(octets):
+            return {**header, PLACES: [file.describe(size) for file, size in self._files]}, []
+        if self._files:
+            # there was not enough for all of them
+            octets = [frame.copy() for frame in octets]
+            self.take_back()
+        return header, [frame.data for frame in octets]
 
 
 @contextmanager
 def _open_frames(header: Header, frames: Sequence[Any]) -> Iterator[list[_Octets]]:
     """Yield the bytes of each frame, which are copied before the end."""
     if PLACES not in header:
-        yield [np.frombuffer(each, np.uint8) for each in frames]
+        yield [np.frombuffer(frame, np.uint8) for frame in frames]
         return
     with receive_frames(header[PLACES]) as octets:
         yield octets
@@ -215,15 +212,15 @@ class _PinnedMemory:
         """Return memory of this size. It comes back when nothing refers to it."""
         with self._lock:
             place = next((i for i in reversed(range(len(self._idle))) if self._idle[i].size == size), None)
-            found = None if place is None else self._idle.pop(place)
-        if found is None:
-            found = pinned_array(context, 0, (size,), np.dtype(np.uint8))
-        lent = found.view(_Lent)
-        weakref.finalize(lent, self._take_back, found).atexit = False
+            piece = None if place is None else self._idle.pop(place)
+        if piece is None:
+            piece = pinned_array(context, 0, (size,), np.dtype(np.uint8))
+        lent = piece.view(_Lent)
+        weakref.finalize(lent, self._take_back, piece).atexit = False
         return lent
 
     def _take_back(self, memory: _Octets) -> None:
         with self._lock:
             self._idle.append(memory)
-            while sum(each.size for each in self._idle) > _MAX_IDLE:
+            while sum(piece.size for piece in self._idle) > _MAX_IDLE:
                 del self._idle[0]

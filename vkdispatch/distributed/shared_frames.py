@@ -7,7 +7,6 @@ the socket.
 """
 
 import ctypes
-import functools
 import mmap
 import os
 import threading
@@ -19,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from distributed import protocol
+
+from vkdispatch.distributed.loading import wrap
 
 _Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Place = dict[str, Any]
@@ -105,33 +106,33 @@ class _Files:
         """Return a file with room for this many bytes; None if memory is short."""
         with self._lock:
             now = time.monotonic()
-            idle = [each for each in self._all if each.is_idle(now)]
-            found = next((each for each in reversed(idle) if size <= each.size <= 2 * size), None)
-            if found is None:
+            idle = [file for file in self._all if file.is_idle(now)]
+            file = next((file for file in reversed(idle) if size <= file.size <= 2 * size), None)
+            if file is None:
                 self._drop(idle, size)
-                if size + sum(each.size for each in self._all) > _MAX_SHARED:
+                if size + sum(file.size for file in self._all) > _MAX_SHARED:
                     return None
                 try:
-                    found = SharedFile(size)
+                    file = SharedFile(size)
                 except (OSError, ValueError):
                     return None
             else:
-                self._all.remove(found)
-            self._all.append(found)
+                self._all.remove(file)
+            self._all.append(file)
             self._count += 1
-            found.number, found.lent_at = self._count, now
-            return found
+            file.number, file.lent_at = self._count, now
+            return file
 
     def _drop(self, idle: list[SharedFile], size: int) -> None:
         """Close idle files, the oldest first, until there is room for this many bytes."""
-        kept = sum(each.size for each in idle)
-        total = sum(each.size for each in self._all)
-        for each in idle:
+        kept = sum(file.size for file in idle)
+        total = sum(file.size for file in self._all)
+        for file in idle:
             if kept <= _MAX_IDLE and total + size <= _MAX_SHARED:
                 return
-            self._all.remove(each)
-            each.close()
-            kept, total = kept - each.size, total - each.size
+            self._all.remove(file)
+            file.close()
+            kept, total = kept - file.size, total - file.size
 
 
 _files = _Files()
@@ -150,22 +151,21 @@ def watch_messages() -> None:
     from distributed.comm import tcp
     from distributed.utils import run_in_executor_with_context
 
-    load = tcp.from_frames
     executor = ThreadPoolExecutor(1, thread_name_prefix="vkdispatch-frames")
 
-    @functools.wraps(load)
+    @wrap(tcp, "from_frames")
     async def from_frames(
-        frames: Any, deserialize: bool = True, deserializers: Any = None, allow_offload: bool = True
+        load: Any,
+        frames: Any,
+        deserialize: bool = True,
+        deserializers: Any = None,
+        allow_offload: bool = True,
     ) -> Any:
         if not (deserialize and allow_offload and any(map(_has_places, frames))):
-            return await load(
-                frames, deserialize=deserialize, deserializers=deserializers, allow_offload=allow_offload
-            )
+            return await load(frames, deserialize, deserializers, allow_offload)
         return await run_in_executor_with_context(
             executor, protocol.loads, frames, deserialize=True, deserializers=deserializers
         )
-
-    tcp.from_frames = from_frames
 
 
 def _has_places(frame: Any) -> bool:
@@ -174,31 +174,6 @@ def _has_places(frame: Any) -> bool:
 
 
 # ---- frames
-
-
-class Outgoing:
-    """Shared memory of the frames of one message."""
-
-    def __init__(self) -> None:
-        self._files: list[tuple[SharedFile, int]] = []
-
-    def lend(self, size: int) -> _Octets | None:
-        """Return memory for a frame; None if memory is short."""
-        file = lend_file(size)
-        if file is None:
-            return None
-        self._files.append((file, size))
-        return file.show(size)
-
-    def describe(self) -> list[Place]:
-        """Return what the header of the message says of its frames."""
-        return [file.describe(size) for file, size in self._files]
-
-    def take_back(self) -> None:
-        """Take back what was lent: the message is not sent."""
-        for file, _ in self._files:
-            file.number = 0
-        self._files.clear()
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class HostCopy:
     def __init__(self, header: dict[str, Any], frames: list[Any]) -> None:
         self.header = header
         self.frames = frames
-        self.nbytes = sum(memoryview(each).nbytes for each in frames)
+        self.nbytes = sum(memoryview(frame).nbytes for frame in frames)
 
     @classmethod
     def of(cls, value: object) -> "HostCopy":
@@ -199,8 +199,8 @@ class DeviceStore(MutableMapping[Any, Any]):
     @property
     def fast(self) -> Any:
         """What can be evicted from the memory of the host."""
-        found = getattr(self.host, "fast", {})
-        return found or (self.device if self.shares_memory else found)
+        evictable = getattr(self.host, "fast", {})
+        return evictable or (self.device if self.shares_memory else evictable)
 
     def evict(self) -> int:
         """Move a value from host memory to disk and return its bytes, or -1 if there is none to move."""

@@ -267,6 +267,13 @@ def define_variant(
     return array_function(bind_variant(template, variant, name, doc))
 
 
+def variant_of(
+    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant
+) -> Callable[[Callable[[], None]], Callable[_P, _R]]:
+    """Have a stub be the function that `define_variant` returns, with the name and docstring of the stub."""
+    return lambda stub: define_variant(template, variant, stub.__name__, stub.__doc__ or "")
+
+
 def bind_variant(
     template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
 ) -> Callable[_P, _R]:

@@ -366,6 +366,13 @@ def accesses_of_sink(sink: Sink) -> tuple[sources.Access, ...]:
 ResultMap = MappingFunction | OutputMap
 
 
+def require_buffer(buffer: object, name: str) -> Buffer[Any]:
+    """Return a buffer. Raises TypeError for anything else."""
+    if not isinstance(buffer, Buffer):
+        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
+    return buffer
+
+
 # ---- Arguments of a call that share memory ---------------------------------------------------------------
 #
 # A call reads some arrays and writes others, in an unspecified order. It may read the same memory several

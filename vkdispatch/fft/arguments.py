@@ -16,6 +16,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import arguments as axes
+from vkdispatch.families.operands import require_buffer
 from vkdispatch.shader.map import MappingFunction
 
 # ---- The argument `norm`: the factor of a transform ------------------------------------------------------
@@ -26,13 +27,9 @@ Norm = Literal["backward", "ortho", "forward"]
 
 def parse_norm(norm: object) -> Norm | None:
     """Return a norm or None. Raises ValueError for anything else."""
-    if norm is None or norm == "backward":
-        return None if norm is None else "backward"
-    if norm == "ortho":
-        return "ortho"
-    if norm == "forward":
-        return "forward"
-    raise ArgumentValueError(f'norm: expected "backward", "ortho", "forward" or None, got {norm!r}')
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ArgumentValueError(f'norm: expected "backward", "ortho", "forward" or None, got {norm!r}')
+    return norm
 
 
 def factor(norm: Norm | None, inverse: bool, length: int) -> float:
@@ -72,12 +69,12 @@ def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
     """Return a shape as a tuple. Raises TypeError or ValueError if it is not one."""
     sizes = shape if isinstance(shape, Sequence) else (shape,)
     try:
-        found = tuple(operator.index(size) for size in sizes)
+        lengths = tuple(operator.index(size) for size in sizes)
     except TypeError:
         raise ArgumentTypeError(f"{what}: expected an int or a tuple of ints, got {shape!r}") from None
-    if not found or min(found) < 1:
+    if not lengths or min(lengths) < 1:
         raise ArgumentValueError(f"{what}: expected one or more axes of at least 1, got {shape!r}")
-    return found
+    return lengths
 
 
 def parse_axis(axis: object, dimensions: int) -> int:
@@ -121,7 +118,7 @@ def parse_range(signal_range: object, length: int) -> tuple[int, int] | None:
     if not isinstance(signal_range, (tuple, list)) or len(signal_range) != 2:
         raise ArgumentValueError(f"input_signal_range: expected (start, end), got {signal_range!r}")
     try:
-        start, end = (None if each is None else operator.index(each) for each in signal_range)
+        start, end = (None if limit is None else operator.index(limit) for limit in signal_range)
     except TypeError:
         raise ArgumentTypeError(f"input_signal_range: expected ints or None, got {signal_range!r}") from None
     start = 0 if start is None else start
@@ -221,22 +218,15 @@ def takes_options(*names: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def require_buffer(buffer: object, name: str) -> Buffer[Any]:
-    """Return a buffer. Raises TypeError for anything else."""
-    if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
-    return buffer
-
-
 def check_like(name: str, buffer: object, other_name: str, other: Buffer[Any]) -> Buffer[Any]:
     """Return a buffer. Raises TypeError or ValueError unless it is one of the shape and dtype of another."""
-    found = require_buffer(buffer, name)
-    if found.shape != other.shape or found.var_type is not other.var_type:
+    like = require_buffer(buffer, name)
+    if like.shape != other.shape or like.var_type is not other.var_type:
         raise ArgumentValueError(
             f"{name}: expected shape {other.shape} of {other.var_type.name} as {other_name} has, got shape "
-            f"{found.shape} of {found.var_type.name}"
+            f"{like.shape} of {like.var_type.name}"
         )
-    return found
+    return like
 
 
 def require_rfft_buffer(buffer: object) -> RFFTBuffer:

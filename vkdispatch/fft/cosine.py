@@ -12,7 +12,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_axes, parse_int
-from vkdispatch.families.operands import check_same_or_apart, is_same_memory
+from vkdispatch.families.operands import check_same_or_apart, is_same_memory, require_buffer
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import factor
 from vkdispatch.fft.many.calls import transform_axis
@@ -408,7 +408,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: object, options: Cos
 
 
 def _require_reals(buffer: object) -> Buffer[Any]:
-    reals = arguments.require_buffer(buffer, "buffer")
+    reals = require_buffer(buffer, "buffer")
     if reals.var_type not in (float16, float32, float64):
         raise ArgumentValueError(
             f"buffer: expected float32, float64 or float16, got {reals.var_type.name}; the transform of "

@@ -92,17 +92,17 @@ def _parse_axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int],
     lengths = None if s is None else [_parse_index(n) for n in (s if isinstance(s, many) else (s,))]
     if axes is None:
         first = 0 if lengths is None else array.ndim - len(lengths)
-        found = list(range(first, array.ndim))
+        chosen = list(range(first, array.ndim))
     else:
-        found = [_parse_index(axis) for axis in (axes if isinstance(axes, many) else (axes,))]
-    if not found or min(found) < -array.ndim or max(found) >= array.ndim:
+        chosen = [_parse_index(axis) for axis in (axes if isinstance(axes, many) else (axes,))]
+    if not chosen or min(chosen) < -array.ndim or max(chosen) >= array.ndim:
         raise _Declined
-    found = [axis % array.ndim for axis in found]
-    if len(set(found)) != len(found) or (lengths is not None and len(lengths) != len(found)):
+    chosen = [axis % array.ndim for axis in chosen]
+    if len(set(chosen)) != len(chosen) or (lengths is not None and len(lengths) != len(chosen)):
         raise _Declined
     if lengths is None:
-        return found, [None] * len(found)
-    return found, [None if n == -1 else n for n in lengths]
+        return chosen, [None] * len(chosen)
+    return chosen, [None if n == -1 else n for n in lengths]
 
 
 def _resize(array: Array, length: int | None, axis: int) -> Array:

@@ -108,6 +108,7 @@ def _as_array(argument: str, values: object) -> Array:
 
 
 Groups = tuple[int, int, int]
+Constants = list[tuple[int, bytes]]  # numbers and values of specialization constants
 
 
 _STORAGE_BUFFER, _STORAGE_IMAGE = 1, 4
@@ -140,17 +141,6 @@ def read_spirv(code: bytes) -> tuple[Module, Interface]:
 
 class SpirvDispatch:
     """A SPIR-V module as the code of an algorithm: a pipeline with its memory."""
-
-    __slots__ = (
-        "bound",
-        "groups",
-        "images",
-        "padding",
-        "push_types",
-        "specialization",
-        "spirv",
-        "stored_images",
-    )
 
     def __init__(
         self,
@@ -192,39 +182,21 @@ class SpirvDispatch:
                 f"push_consts: {size} bytes; the device takes a multiple of 4, at most {limit}"
             )
         try:
-            plan = ComputePlan(
-                "",
-                kinds,
-                size,
-                "algorithm",
-                spirv=self.spirv,
-                checked=True,
-                specialization=self.specialization,
-                context=context,
-            )
+            plan = _make_plan(context, kinds, size, "algorithm", self.spirv, self.specialization)
         except (DeviceLostError, OutOfDeviceMemoryError):
             raise  # not an error of the code
         except VkDispatchError as error:
             raise KomputeError(f"spirv: the driver rejects it: {error}") from None
-        used = [by_binding.get(index) for index in range(len(memories))]
-        bindings = [
-            (
-                memory._native,
-                index,
-                0,
-                0,
-                resource is not None and resource.readable,
-                resource is not None and resource.writable,
-            )
-            for index, (memory, resource) in enumerate(zip(memories, used, strict=True))
-        ]
+        bindings, stored_images = [], []
+        for index, memory in enumerate(memories):
+            resource = by_binding.get(index)
+            readable, writable = (resource.readable, resource.writable) if resource else (False, False)
+            bindings.append((memory._native, index, 0, 0, readable, writable))
+            if writable and isinstance(memory, Image):
+                stored_images.append(memory)
         self.bound = BoundPlan(plan, bindings)
         self.images = tuple(memory for memory in memories if isinstance(memory, Image))
-        self.stored_images = tuple(
-            memory
-            for memory, resource in zip(memories, used, strict=True)
-            if isinstance(memory, Image) and resource is not None and resource.writable
-        )
+        self.stored_images = tuple(stored_images)
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
@@ -249,20 +221,14 @@ class SpirvDispatch:
             or self._has_shared_memory(loop.written)
         ):
             return None
-        merged = copy(self)
+        title = f"{count} dispatches of an algorithm"
+        constants = [*self.specialization, (loop.count_id, np.uint32(count).tobytes())]
+        kinds, size = bound.plan.binding_list, bound.plan.pc_size
         try:
-            plan = ComputePlan(
-                "",
-                bound.plan.binding_list,
-                bound.plan.pc_size,
-                f"{count} dispatches of an algorithm",
-                spirv=loop.spirv,
-                checked=True,
-                specialization=[*self.specialization, (loop.count_id, np.uint32(count).tobytes())],
-                context=context,
-            )
+            plan = _make_plan(context, kinds, size, title, loop.spirv, constants)
         except VkDispatchError:
             return None  # the driver rejects it: keep the separate dispatches
+        merged = copy(self)
         merged.bound = BoundPlan(plan, bound.bindings)
         return merged
 
@@ -270,6 +236,14 @@ class SpirvDispatch:
         """Whether the memory of one of these bindings is also bound elsewhere."""
         memory = [binding[0] for binding in self.bound.bindings]
         return any(memory.count(memory[index]) > 1 for index in written)
+
+
+def _make_plan(
+    context: Context, kinds: list[int], size: int, title: str, spirv: bytes, specialization: Constants
+) -> ComputePlan:
+    return ComputePlan(
+        "", kinds, size, title, spirv=spirv, checked=True, specialization=specialization, context=context
+    )
 
 
 def check_groups(context: Context, groups: Groups) -> Groups:
@@ -324,11 +298,8 @@ def _specialize(code: bytes, constants: tuple[tuple[int, bytes], ...]) -> Interf
 
 def find_push_types(interface: Interface) -> frozenset[tuple[str, int]]:
     """Return the kinds and bits of the numbers in the push constant block."""
-    return (
-        frozenset(_list_scalars(interface.push_constants))
-        if interface.push_constants is not None
-        else frozenset()
-    )
+    block = interface.push_constants
+    return frozenset() if block is None else frozenset(_list_scalars(block))
 
 
 def _list_scalars(kind: Type) -> list[tuple[str, int]]:
@@ -340,7 +311,7 @@ def _list_scalars(kind: Type) -> list[tuple[str, int]]:
     return [(kind.kind, kind.width)]
 
 
-def _pack_specialization(interface: Interface, values: object) -> list[tuple[int, bytes]]:
+def _pack_specialization(interface: Interface, values: object) -> Constants:
     """Return the bytes of specialization constants 0, 1, ...; constants that the code lacks are omitted."""
     declared = interface.spec_constants
     kinds = frozenset((constant.kind, constant.width) for constant in declared.values())

@@ -58,16 +58,13 @@ def merge(steps: list[Step]) -> list[Step] | None:
     position = 0
     while position < len(steps):
         step, end = steps[position], position + 1
+        replacement: list[Step] = []
         if isinstance(step, Dispatch):
             while end < len(steps) and step.is_repeat_of(steps[end]):
                 end += 1
             if end - position > 1:
                 replacement = _merge_repeats(step, end - position)
-                if replacement:
-                    merged += replacement
-                    position = end
-                    continue
-        merged += steps[position:end]
+        merged += replacement or steps[position:end]
         position = end
     return merged if len(merged) < len(steps) else None
 
@@ -75,9 +72,10 @@ def merge(steps: list[Step]) -> list[Step] | None:
 def _merge_repeats(step: Dispatch, count: int) -> list[Step]:
     """Return the fewest dispatches that are equivalent to `count`, or an empty list if that is impossible."""
     rounds = [min(MAX_REPEATS, count - done) for done in range(0, count, MAX_REPEATS)]
-    merged = {each: step.built.repeat(each) for each in set(rounds)}
-    ready = [built for each in rounds if (built := merged[each]) is not None]
-    return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []
+    merged = {length: step.built.repeat(length) for length in set(rounds)}
+    if None in merged.values():
+        return []
+    return [Dispatch(merged[length], step.constants) for length in rounds]  # type: ignore[arg-type]
 
 
 # Repeated dispatches run before they are merged: the merged pipeline takes some 20 ms to build.
@@ -94,16 +92,6 @@ class Commands:
     graph
         The `vd.CommandGraph` with the commands.
     """
-
-    __slots__ = (
-        "_context",
-        "_missed_merges",
-        "_repeats",
-        "_replaced_constants",
-        "_step_length",
-        "_steps",
-        "graph",
-    )
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -27,9 +27,6 @@ _NAMESPACE = "kp::shader_data"
 _ENVIRONMENTS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
-_WORDS_IN_LINE, _BYTES_IN_LINE = 8, 16
-
-
 _NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -41,8 +38,8 @@ def find_shaders(folder: Path) -> list[str]:
 
     `.glsl` files without a `main` are include files and are omitted.
     """
-    found = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
-    return [path.relative_to(folder).as_posix() for path in found if not _is_include(path)]
+    files = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    return [path.relative_to(folder).as_posix() for path in files if not _is_include(path)]
 
 
 def _is_include(path: Path) -> bool:

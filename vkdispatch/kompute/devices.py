@@ -65,8 +65,8 @@ def choose_context(index: int, families: list[int], extensions: list[str]) -> tu
 def _share_context(device: int) -> Context:
     """Return the context that Managers on a device share, for another one of them."""
     with _lock:
-        known = (each for each in _users if each.device_ids == [device] and each.usable)
-        context = next(known, None) or contexts.new_context(device)
+        shared = (context for context in _users if context.device_ids == [device] and context.usable)
+        context = next(shared, None) or contexts.new_context(device)
         _users[context] += 1
         return context
 
@@ -122,13 +122,13 @@ class Resources:
         with contextlib.ExitStack() as stack:  # destroys all of them even if one raises
             if self.owns_context:
                 stack.callback(release_context, self.context)
-            for each in reversed(objects):
-                stack.callback(each.destroy)
+            for instance in reversed(objects):
+                stack.callback(instance.destroy)
 
 
 _ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
 
 
-def _find_rank(each: object) -> int:
+def _find_rank(instance: object) -> int:
     """Return the position in the order of destruction, by class name: not every class is imported."""
-    return next(_ORDER.index(kind.__name__) for kind in type(each).__mro__ if kind.__name__ in _ORDER)
+    return next(_ORDER.index(kind.__name__) for kind in type(instance).__mro__ if kind.__name__ in _ORDER)

@@ -74,13 +74,8 @@ class LegacyManager:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def _require_alive(self) -> Resources:
-            """Return the objects of the Manager."""
-
-        def _make_sequence(self, queue_index: int, total_timestamps: int, kind: Any = None) -> "Sequence":
-            """Make a sequence of a class."""
+    _require_alive: "Callable[[], Resources]"
+    _make_sequence: "Callable[..., Sequence]"
 
     eval_tensor_create = _Evaluation("make_tensor_create")
     eval_tensor_create_def = _Evaluation("make_tensor_create")
@@ -383,20 +378,13 @@ class Manager(LegacyManager):
     ) -> "Image":
         """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
         kind = memory.parse_memory_type(memory_type if tensor_type is None else tensor_type)
-        from vkdispatch.kompute.memory import IMAGE_FORMATS
-
-        values = memory.parse_array("data", data, IMAGE_FORMATS)
+        values = memory.parse_array("data", data, memory.IMAGE_FORMATS)
         return self._make_image(values, width, height, num_channels, kind)
 
     def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> "Image":
-        from vkdispatch.kompute.memory import make_image
-
-        sizes = (
-            parse_index("width", width),
-            parse_index("height", height),
-            parse_index("num_channels", channels),
-        )
-        return self._register(make_image(self._require_context(), data, *sizes, kind))
+        width, height = parse_index("width", width), parse_index("height", height)
+        channels = parse_index("num_channels", channels)
+        return self._register(memory.make_image(self._require_context(), data, width, height, channels, kind))
 
     # -- algorithms and sequences
 
@@ -469,10 +457,8 @@ class Manager(LegacyManager):
         self, queue_index: int, total_timestamps: int, kind: "type[Sequence] | None" = None
     ) -> "Sequence":
         context = self._require_context()
-        queue, count = (
-            parse_index("queue_index", queue_index),
-            parse_index("total_timestamps", total_timestamps),
-        )
+        queue = parse_index("queue_index", queue_index)
+        count = parse_index("total_timestamps", total_timestamps)
         if queue >= context.queue_count:
             raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
         if count and not all(info.timestamp_period for info in context.device_infos):

@@ -173,16 +173,13 @@ def parse_floats(argument: str, data: object) -> Array:
     TypeError
         NumPy cannot convert it.
     """
-    try:
-        return np.asarray(data).astype(np.float32).ravel()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
+    return parse_elements(argument, data, np.dtype(np.float32), copy=True)
 
 
-def parse_elements(argument: str, data: object, dtype: "np.dtype[Any]") -> Array:
+def parse_elements(argument: str, data: object, dtype: "np.dtype[Any]", copy: bool = False) -> Array:
     """Convert `data` with NumPy to a flat array of a dtype. Raises TypeError if it is not numeric."""
     try:
-        return np.asarray(data).ravel().astype(dtype, copy=False)
+        return np.asarray(data).ravel().astype(dtype, copy=copy)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{argument}: expected numbers, got {type(data).__name__}: {error}") from None
 
@@ -614,12 +611,6 @@ def make_image(
         raise KomputeError(f"width, height: {error}") from None
     if image._interface:
         np.asarray(image)[:] = data[:size]
-    log.debug(
-        "image made: %d x %d texels, number of channels %d, %s, %s",
-        width,
-        height,
-        channels,
-        name,
-        memory_type,
-    )
+    what = (width, height, channels, name, memory_type)
+    log.debug("image made: %d x %d texels, number of channels %d, %s, %s", *what)
     return image

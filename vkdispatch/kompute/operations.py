@@ -9,10 +9,10 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm, make_algorithm
 from vkdispatch.kompute.code import copy_constants
 from vkdispatch.kompute.enums import DataTypes, KomputeError, MemoryTypes
-from vkdispatch.kompute.memory import ListTensor, Memory, Tensor, make_tensor, upload_block
+from vkdispatch.kompute.memory import ListTensor, Memory, Tensor, make_tensor, require_transfers, upload_block
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.commands import Commands
@@ -250,10 +250,8 @@ class OpTensorCreate(OpBase):
         for tensor in self._tensors:
             values = tensor._host_values()
             allocated.append(make_tensor(self._context, values, values.dtype, tensor._memory_type))
-            block: Any = None
-            if tensor._memory_type is MemoryTypes.device:
-                block = upload_block(self._context, values)
-            blocks.append(block)
+            is_copied = tensor._memory_type is MemoryTypes.device
+            blocks.append(upload_block(self._context, values) if is_copied else None)
         for tensor, new in zip(self._tensors, allocated, strict=True):
             tensor._replace_with(new)
             if tensor._memory_type is not MemoryTypes.storage:
@@ -314,14 +312,14 @@ class OpAlgoLro(OpAlgoDispatch):
 
         Raises RuntimeError unless `memories` are three tensors of the same size.
         """
-        found = parse_memories(memories, "algo_lro")
-        if len(found) != 3 or len({memory.size() for memory in found}) != 1:
+        tensors = parse_memories(memories, "algo_lro")
+        if len(tensors) != 3 or len({tensor.size() for tensor in tensors}) != 1:
             raise KomputeError(
                 "algo_lro: expected left, right and out of the same size, got "
-                f"{[memory.size() for memory in found]}"
+                f"{[tensor.size() for tensor in tensors]}"
             )
         super().__init__(algorithm)
-        self._out = found[2]
+        self._out = tensors[2]
 
     def record(self, commands: "Commands") -> None:
         """Record the dispatch and the copy."""
@@ -356,18 +354,18 @@ class OpMult(OpBase):
         RuntimeError
             `memories` are not three tensors of floats of the same size.
         """
-        found = parse_memories(memories, "kp.OpMult")
-        if len(found) != 3:
-            raise KomputeError(f"Kompute OpMult expected 3 mem objects but got {len(found)}")
+        tensors = parse_memories(memories, "kp.OpMult")
+        if len(tensors) != 3:
+            raise KomputeError(f"Kompute OpMult expected 3 mem objects but got {len(tensors)}")
         check_algorithm(algorithm)
-        for memory in found:
+        for memory in tensors:
             memory._require()
-            if memory._data_type is not DataTypes.float or memory._size != found[0]._size:
+            if memory._data_type is not DataTypes.float or memory._size != tensors[0]._size:
                 raise KomputeError(
-                    f"kp.OpMult: expected three tensors of {found[0]._size} floats, got {memory._size} "
+                    f"kp.OpMult: expected three tensors of {tensors[0]._size} floats, got {memory._size} "
                     f"elements of {memory._data_type.name}"
                 )
-        algorithm.rebuild(found, _MULTIPLY)
+        algorithm.rebuild(tensors, _MULTIPLY)
         self._algorithm = algorithm
 
     def record(self, commands: "Commands") -> None:
@@ -394,31 +392,27 @@ class Owner(NamedTuple):
     objects: "weakref.WeakSet[Any]"
 
 
-def make_tensor_create(owner: Owner, tensors: Any) -> "OpBase":
+def make_tensor_create(owner: Owner, tensors: Any) -> OpBase:
     """Return the operation that allocates device memory for tensors and fills it."""
     return OpTensorCreate(owner.context, owner.objects, tensors)
 
 
-def make_sync_device(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+def make_sync_device(owner: Owner, tensors: Sequence[Memory]) -> OpBase:
     """Return an OpSyncDevice."""
     return _make_transfer(OpSyncDevice, tensors)
 
 
-def make_sync_local(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+def make_sync_local(owner: Owner, tensors: Sequence[Memory]) -> OpBase:
     """Return an OpSyncLocal."""
     return _make_transfer(OpSyncLocal, tensors)
 
 
-def make_copy(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+def make_copy(owner: Owner, tensors: Sequence[Memory]) -> OpBase:
     """Return an OpCopy."""
     return _make_transfer(OpCopy, tensors)
 
 
-def _make_transfer(
-    operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]"
-) -> "OpBase":
-    from vkdispatch.kompute.memory import require_transfers
-
+def _make_transfer(operation: Callable[[Sequence[Memory]], OpBase], tensors: Sequence[Memory]) -> OpBase:
     op = operation(tensors)
     require_transfers(tensors)
     return op
@@ -426,12 +420,12 @@ def _make_transfer(
 
 def make_algo_data(
     owner: Owner,
-    tensors: "Sequence[Memory]",
+    tensors: Sequence[Memory],
     bytes: Any,
     work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
-) -> "OpBase":
+) -> OpBase:
     """Return the dispatch of SPIR-V, GLSL or a traced kernel on tensors."""
     code = _parse_code("bytes", bytes)
     return OpAlgoDispatch(_make_algorithm(owner, tensors, code, work_group, spec_consts, push_consts))
@@ -439,12 +433,12 @@ def make_algo_data(
 
 def make_algo_file(
     owner: Owner,
-    tensors: "Sequence[Memory]",
-    file_path: "str | os.PathLike[str]",
+    tensors: Sequence[Memory],
+    file_path: str | os.PathLike[str],
     work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
-) -> "OpBase":
+) -> OpBase:
     """Return the dispatch of a file of SPIR-V or GLSL."""
     if not isinstance(file_path, (str, os.PathLike)):
         raise ArgumentTypeError(f"file_path: expected the path of a SPIR-V or GLSL file, got {file_path!r}")
@@ -453,19 +447,19 @@ def make_algo_file(
     return make_algo_data(owner, tensors, code, work_group, spec_consts, push_consts)
 
 
-def make_algo_mult(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+def make_algo_mult(owner: Owner, tensors: Sequence[Memory]) -> OpBase:
     """Return an OpMult."""
     return OpMult(tensors, _make_algorithm(owner, (), b""))
 
 
 def make_algo_lro(
     owner: Owner,
-    tensors: "Sequence[Memory]",
+    tensors: Sequence[Memory],
     shader: Any = None,
     work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
-) -> "OpBase":
+) -> OpBase:
     """Return the dispatch of a shader on left, right and out, with out copied to the host."""
     if shader is None:
         raise KomputeError("shader: left, right and out need a shader: SPIR-V, GLSL or a traced kernel")
@@ -475,14 +469,12 @@ def make_algo_lro(
 
 def _make_algorithm(
     owner: Owner,
-    tensors: "Sequence[Memory]",
+    tensors: Sequence[Memory],
     code: Any,
     work_group: Workgroup = _BY_SIZE,
     spec_consts: Any = (),
     push_consts: Any = (),
-) -> "Algorithm":
-    from vkdispatch.kompute.algorithm import make_algorithm
-
+) -> Algorithm:
     return make_algorithm(owner.context, tensors, code, work_group, spec_consts, push_consts)
 
 
@@ -537,7 +529,7 @@ class LegacyRecordMethods:
         _context: Context
         _objects: "weakref.WeakSet[Any]"
 
-        def record(self, op: "OpBase") -> Any:
+        def record(self, op: OpBase) -> Any:
             """Record an operation."""
 
     def record_tensor_create(self, tensors: Any) -> Any:
@@ -547,20 +539,20 @@ class LegacyRecordMethods:
         """
         return self.record(make_tensor_create(self._make_owner(), tensors))
 
-    def record_tensor_sync_device(self, tensors: "Sequence[Memory]") -> Any:
+    def record_tensor_sync_device(self, tensors: Sequence[Memory]) -> Any:
         """Record an OpSyncDevice."""
         return self.record(make_sync_device(self._make_owner(), tensors))
 
-    def record_tensor_sync_local(self, tensors: "Sequence[Memory]") -> Any:
+    def record_tensor_sync_local(self, tensors: Sequence[Memory]) -> Any:
         """Record an OpSyncLocal."""
         return self.record(make_sync_local(self._make_owner(), tensors))
 
-    def record_tensor_copy(self, tensors: "Sequence[Memory]") -> Any:
+    def record_tensor_copy(self, tensors: Sequence[Memory]) -> Any:
         """Record an OpCopy."""
         return self.record(make_copy(self._make_owner(), tensors))
 
     def record_algo_data(
-        self, tensors: "Sequence[Memory]", bytes: Any, work_group: Sequence[int] = (0, 0, 0), *options: Any
+        self, tensors: Sequence[Memory], bytes: Any, work_group: Sequence[int] = (0, 0, 0), *options: Any
     ) -> Any:
         """Record the dispatch of SPIR-V or GLSL on tensors.
 
@@ -577,21 +569,21 @@ class LegacyRecordMethods:
 
     def record_algo_file(
         self,
-        tensors: "Sequence[Memory]",
-        file_path: "str | os.PathLike[str]",
+        tensors: Sequence[Memory],
+        file_path: str | os.PathLike[str],
         work_group: Sequence[int] = (0, 0, 0),
         *options: Any,
     ) -> Any:
         """Record the dispatch of a file of SPIR-V or GLSL on tensors. Otherwise as `record_algo_data`."""
         return self.record(make_algo_file(self._make_owner(), tensors, file_path, work_group, *options))
 
-    def record_algo_mult(self, tensors: "Sequence[Memory]") -> Any:
+    def record_algo_mult(self, tensors: Sequence[Memory]) -> Any:
         """Record an OpMult of three tensors."""
         return self.record(make_algo_mult(self._make_owner(), tensors))
 
     def record_algo_lro(
         self,
-        tensors: "Sequence[Memory]",
+        tensors: Sequence[Memory],
         shader: Any = None,
         work_group: Sequence[int] = (0, 0, 0),
         *options: Any,

@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from vkdispatch.kompute.commands import Commands
 
 
-# ---- The recording of a sequence: its operations, and the commands they record ---------------------------
+_MAX_NANOSECONDS = 1 << 63
+_S = TypeVar("_S", bound="Sequence")
 
 
-_R = TypeVar("_R", bound="Recording")
+# ---- Sequences: recorded operations, and their evaluation ------------------------------------------------
 
 
-class Recording(Opaque):
-    """The part of a sequence that records operations. See `kp.Sequence`."""
+class Sequence(LegacyRecordMethods, Opaque):
+    """Operations recorded in order, to be evaluated any number of times on one queue.
+
+    Recording after an evaluation starts a new recording, which the next evaluation runs. The sequence keeps
+    earlier operations for `rerecord` and `get_timestamps` until `clear`.
+    """
 
     __slots__ = (
         "_commands",
@@ -57,7 +62,7 @@ class Recording(Opaque):
         """Do nothing. Raises RuntimeError if the sequence was destroyed."""
         self._require()
 
-    def begin(self: _R) -> _R:
+    def begin(self: _S) -> _S:
         """Start a new recording without the previous operations, unless the sequence is recording.
 
         Raises
@@ -73,7 +78,7 @@ class Recording(Opaque):
                 log.trace("sequence: recording begins")
         return self
 
-    def end(self: _R) -> _R:
+    def end(self: _S) -> _S:
         """End the recording. `eval` also ends it. Raises RuntimeError if the sequence was destroyed."""
         self._require()
         self._recording = False
@@ -95,7 +100,7 @@ class Recording(Opaque):
             commands.timestamp()
         return commands
 
-    def record(self: _R, op: OpBase) -> _R:
+    def record(self: _S, op: OpBase) -> _S:
         """Record an operation: its commands in their present state, including push constants.
 
         If it raises, the operation is not recorded. A sequence that is recording continues; otherwise it
@@ -279,32 +284,7 @@ class Recording(Opaque):
         ticks = (self._earlier_timestamps + latest)[:count]
         return ticks + [0] * (count - len(ticks))
 
-    def eval_await(self: _R, wait_for: int | None = None) -> _R:
-        """Wait for the running evaluation. See `kp.Sequence`."""
-        raise NotImplementedError
-
-    def _require(self) -> None:
-        if not self._initialized:
-            raise KomputeError("this kp.Sequence was destroyed, or its Manager was; make a new one")
-
-    def _require_idle(self, call: str) -> None:
-        self._require()
-        if self._running is not None:
-            raise KomputeError(f"{call}: the sequence is running; wait for it with eval_await()")
-
-
-_S = TypeVar("_S", bound="Sequence")
-_MAX_NANOSECONDS = 1 << 63
-
-
-class Sequence(LegacyRecordMethods, Recording):
-    """Operations recorded in order, to be evaluated any number of times on one queue.
-
-    Recording after an evaluation starts a new recording, which the next evaluation runs. The sequence keeps
-    earlier operations for `rerecord` and `get_timestamps` until `clear`.
-    """
-
-    __slots__ = ()
+    # -- evaluation
 
     def eval(self: _S, op: OpBase | None = None) -> _S:
         """Run the recorded operations, and wait. Other Python threads can run meanwhile.
@@ -333,11 +313,11 @@ class Sequence(LegacyRecordMethods, Recording):
                 "sequence: eval on queue %d, number of operations %d", self._queue, len(self._operations)
             )
         host_operations = self._host_operations
-        for each in host_operations:
-            each.pre_eval()
+        for operation in host_operations:
+            operation.pre_eval()
         commands.evaluate(self._queue)
-        for each in host_operations:
-            each.post_eval()
+        for operation in host_operations:
+            operation.post_eval()
         return self
 
     def eval_async(self: _S, op: OpBase | None = None, *, blocking: bool | None = None) -> _S:
@@ -367,8 +347,8 @@ class Sequence(LegacyRecordMethods, Recording):
             if log.lowest <= log.DEBUG:
                 count = len(self._operations)
                 log.debug("sequence: eval_async on queue %d, number of operations %d", self._queue, count)
-            for each in self._host_operations:
-                each.pre_eval()
+            for operation in self._host_operations:
+                operation.pre_eval()
             self._running = self._commands.submit(self._queue)
         return self
 
@@ -402,8 +382,8 @@ class Sequence(LegacyRecordMethods, Recording):
             raise
         if done:
             self._running = None
-            for each in self._host_operations:
-                each.post_eval()
+            for operation in self._host_operations:
+                operation.post_eval()
         if log.lowest <= log.DEBUG:
             log.debug("sequence: eval_await: %s", "done" if done else "still running")
         return self
@@ -427,6 +407,15 @@ class Sequence(LegacyRecordMethods, Recording):
             self._operations = []
             self._host_operations = []
             log.debug("sequence destroyed")
+
+    def _require(self) -> None:
+        if not self._initialized:
+            raise KomputeError("this kp.Sequence was destroyed, or its Manager was; make a new one")
+
+    def _require_idle(self, call: str) -> None:
+        self._require()
+        if self._running is not None:
+            raise KomputeError(f"{call}: the sequence is running; wait for it with eval_await()")
 
 
 def make_sequence(

@@ -24,19 +24,6 @@ Groups = tuple[int, int, int]
 class TracedDispatch:
     """A traced kernel. Its buffers are the tensors and its numbers the push constants, in order."""
 
-    __slots__ = (
-        "constants",
-        "context",
-        "images",
-        "kernel",
-        "kinds",
-        "memories",
-        "positions",
-        "push_types",
-        "size",
-        "stored_images",
-    )
-
     def __init__(
         self,
         context: Context,

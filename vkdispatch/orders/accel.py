@@ -9,26 +9,8 @@ from typing import Any, ClassVar
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.base.process import log_info
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders import sections
-from vkdispatch.orders.arguments import (
-    UNVERIFIED,
-    Argument,
-    Grid,
-    Workers,
-    copy_results,
-    do_overlap,
-    is_text_first,
-    make_arguments,
-    make_grid,
-    make_targets,
-    parse_flag,
-    parse_number,
-    parse_timeout,
-    parse_tolerance,
-    replace_arguments,
-    split_arguments,
-    to_python_number,
-)
+from vkdispatch.orders import arguments, sections
+from vkdispatch.orders.arguments import Argument, Grid, Workers
 from vkdispatch.orders.errors import Attempt, Debugging
 from vkdispatch.orders.models import EngineProgram, Program
 from vkdispatch.orders.order import parse_commands
@@ -110,14 +92,14 @@ class Accel:
         debug: bool = False,
         verify: bool | float = False,
     ) -> None:
-        order, inputs, outputs = split_arguments(args)
-        self._is_filled_by_wait = is_text_first(args)
+        order, inputs, outputs = arguments.split_arguments(args)
+        self._is_filled_by_wait = arguments.is_text_first(args)
         self.order = order
-        self._arguments = make_arguments(order, inputs, outputs)
-        self._debugging = Debugging(order.label) if parse_flag(debug, "debug") else None
+        self._arguments = arguments.make_arguments(order, inputs, outputs)
+        self._debugging = Debugging(order.label) if arguments.parse_flag(debug, "debug") else None
         commands = parse_commands(compile)
-        self._tolerance = parse_tolerance(verify)
-        is_verified = self._tolerance != UNVERIFIED
+        self._tolerance = arguments.parse_tolerance(verify)
+        is_verified = self._tolerance != arguments.UNVERIFIED
         self._sections = sections.Sections(order, commands, self._debugging, self.name, is_verified)
         self._sections.build(self._arguments, kind, type(self).__name__)
         self.verification: sections.Verification | None = None
@@ -224,26 +206,28 @@ class Accel:
         TypeError, ValueError
             An argument is invalid, or the device does not exist.
         """
-        grid = make_grid(workers)
-        seconds = parse_timeout(timeout)
-        number, lane = parse_number(device, "device"), parse_number(channel, "channel")
+        grid = arguments.make_grid(workers)
+        seconds = arguments.parse_timeout(timeout)
+        number, lane = arguments.parse_number(device, "device"), arguments.parse_number(channel, "channel")
         is_own = inputs is None and outputs is None
-        arguments = self._arguments if is_own else replace_arguments(self._arguments, inputs, outputs)
-        other_sections = None if is_own else self._sections.build_for(arguments)
+        operands, other_sections = self._arguments, None
+        if not is_own:
+            operands = arguments.replace_arguments(self._arguments, inputs, outputs)
+            other_sections = self._sections.build_for(operands)
         with self._lock:
             program, others = other_sections or (self._program, self._sections.others)
             if graph is not None:
-                return self._record(program, grid, number, graph, None if is_own else arguments)
+                return self._record(program, grid, number, graph, None if is_own else operands)
             if self._separate_runs or not is_own:
-                self._wait_for_overlapping(arguments, is_own)
+                self._wait_for_overlapping(operands, is_own)
             placed = self._placed
-            placement = placed.place(program, number) if is_own else program.place(arguments, number)
+            placement = placed.place(program, number) if is_own else program.place(operands, number)
             if is_own:
                 placed.is_fetched = False  # before the run starts: an interrupt may come in between
             try:
                 run = self._submit(
                     sections.Request(
-                        program, others, arguments, placement, grid, number, lane, seconds, is_own
+                        program, others, operands, placement, grid, number, lane, seconds, is_own
                     )
                 )
             except BaseException:
@@ -251,7 +235,7 @@ class Accel:
                     placement.close()
                 raise
             if not is_own:
-                self._separate_runs.append((run, arguments))
+                self._separate_runs.append((run, operands))
                 self._separate_ids.add(run.id)
             return run.id
 
@@ -277,7 +261,7 @@ class Accel:
         if self._is_filled_by_wait:
             self.stop(run_id, timeout=timeout)
         else:
-            self._runs.wait(self._runs.parse_ids(run_id), parse_timeout(timeout))
+            self._runs.wait(self._runs.parse_ids(run_id), arguments.parse_timeout(timeout))
 
     def isbusy(self) -> bool:
         """Whether any run has not finished."""
@@ -307,9 +291,9 @@ class Accel:
         TypeError, ValueError
             `run` did not return this id, or an argument is invalid.
         """
-        seconds = parse_timeout(timeout)
+        seconds = arguments.parse_timeout(timeout)
         ids = self._runs.parse_ids(run_id)
-        flag = to_python_number(output)
+        flag = arguments.to_python_number(output)
         is_fetching = flag if isinstance(flag, bool) else True
         targets = () if isinstance(flag, bool) else self._make_targets(ids, output)
         end = None if seconds is None else time.monotonic() + seconds
@@ -329,7 +313,7 @@ class Accel:
                         else:
                             self._placed.fetch()
                         if targets:
-                            copy_results(self._arguments, targets)
+                            arguments.copy_results(self._arguments, targets)
                     except VkDispatchError as failed_copy:
                         error = error or failed_copy
                 break
@@ -391,8 +375,8 @@ class Accel:
         TypeError, ValueError
             An argument is invalid.
         """
-        grid = make_grid(workers)
-        number, count = parse_number(device, "device"), parse_number(repeats, "repeats")
+        grid = arguments.make_grid(workers)
+        number, count = arguments.parse_number(device, "device"), arguments.parse_number(repeats, "repeats")
         if count == 0:
             raise ArgumentValueError("repeats: expected 1 or more, got 0")
         if grid.is_empty:
@@ -430,7 +414,6 @@ class Accel:
         return f"<Accel of {self.order!r}: {self.model}, {state}>"
 
     def _submit(self, request: sections.Request) -> Run:
-        """Submit a run."""
         program, placement, grid = request.program, request.placement, request.grid
         is_verified = self._sections.is_verified
         run_id: int | None = None
@@ -478,17 +461,16 @@ class Accel:
         program.record(placement, grid, run_id, graph)
         return run_id
 
-    def _wait_for_overlapping(self, arguments: Sequence[Argument], is_own: bool) -> None:
+    def _wait_for_overlapping(self, operands: Sequence[Argument], is_own: bool) -> None:
         """Wait for all runs if one shares memory with these arguments and either of the two writes to it."""
         self._drop_finished_runs()
         groups = [others for _, others in self._separate_runs]
         if not is_own and self._placed.placement is not None:
             groups.append(self._arguments)
-        if any(do_overlap(arguments, others) for others in groups):
+        if any(arguments.do_overlap(operands, others) for others in groups):
             self._placed.finish_runs()
 
     def _drop_finished_runs(self) -> None:
-        """Drop finished runs and their arrays."""
         self._separate_runs = [(run, arrays) for run, arrays in self._separate_runs if not run.is_over]
 
     def _make_targets(self, ids: Sequence[int] | None, value: object) -> Sequence[Argument]:
@@ -498,18 +480,18 @@ class Accel:
             raise ArgumentValueError(
                 f"output: run {separate[0]} has outputs of its own, which hold its results"
             )
-        return make_targets(self._arguments, value)
+        return arguments.make_targets(self._arguments, value)
 
     def _call_output(self, run_id: object, output: object, force: object, timeout: object) -> object:
         """Wait for runs, copy results back, and return the outputs: `output` as a method."""
-        is_forced, seconds = parse_flag(force, "force"), parse_timeout(timeout)
+        is_forced, seconds = arguments.parse_flag(force, "force"), arguments.parse_timeout(timeout)
         ids = self._runs.parse_ids(run_id)
         targets = () if output is None else self._make_targets(ids, output)
         self._runs.wait(ids, seconds)
         with self._lock:
             self._placed.fetch(is_forced)
             if targets:
-                copy_results(self._arguments, targets)
+                arguments.copy_results(self._arguments, targets)
         is_separate = ids is not None and self._separate_ids.issuperset(ids)
         return None if is_separate else _list_outputs(self._arguments)
 
@@ -525,7 +507,7 @@ class Accel:
 
 def _list_outputs(arguments: Sequence[Argument]) -> object:
     """Return the output as the caller passed it, or a tuple of the outputs."""
-    values = tuple(each.original for each in arguments if each.parameter.is_output)
+    values = tuple(argument.original for argument in arguments if argument.parameter.is_output)
     return values[0] if len(values) == 1 else values
 
 

@@ -174,7 +174,7 @@ def find_list_shape(items: object, ndim: int) -> tuple[int, ...] | None:
         return None
     if not items:
         return (0,) if ndim == 1 else None
-    shapes = {find_list_shape(each, ndim - 1) for each in items}
+    shapes = {find_list_shape(item, ndim - 1) for item in items}
     inner = shapes.pop()
     return None if shapes or inner is None else (len(items), *inner)
 
@@ -415,9 +415,9 @@ def replace_arguments(arguments: Sequence[Argument], inputs: object, outputs: ob
     """
     sides = []
     for value, what in ((inputs, "inputs"), (outputs, "outputs")):
-        group = [each for each in arguments if each.parameter.is_output == (what == "outputs")]
-        names = [each.parameter.name for each in group]
-        values = [each.original for each in group] if value is None else parse_values(value, names, what)
+        group = [argument for argument in arguments if argument.parameter.is_output == (what == "outputs")]
+        names = [argument.parameter.name for argument in group]
+        values = [item.original for item in group] if value is None else parse_values(value, names, what)
         sides.append(
             [
                 (name, value, f"{what}[{i}], {name!r}")
@@ -450,18 +450,18 @@ def make_targets(arguments: Sequence[Argument], value: object) -> tuple[Argument
         Their number is not that of the outputs, or one has another shape or cannot hold the results.
     """
     outputs = [argument for argument in arguments if argument.parameter.is_output]
-    names = [each.parameter.name for each in outputs]
+    names = [output.parameter.name for output in outputs]
     values = (value,) if isinstance(value, (np.ndarray, Buffer)) else value
     values = parse_values(values, names, "output")
     targets = []
-    for i, (each, item) in enumerate(zip(outputs, values, strict=True)):
-        what = f"output[{i}], for {each.parameter.name!r}"
-        target = _make_argument(each.parameter.name, item, what, is_output=True)
-        if target.shape != each.shape:
-            raise ArgumentValueError(f"{what}: expected the shape {each.shape}, got {target.shape}")
-        if not np.can_cast(each.parameter.dtype, target.parameter.dtype, "safe"):
+    for i, (output, item) in enumerate(zip(outputs, values, strict=True)):
+        what = f"output[{i}], for {output.parameter.name!r}"
+        target = _make_argument(output.parameter.name, item, what, is_output=True)
+        if target.shape != output.shape:
+            raise ArgumentValueError(f"{what}: expected the shape {output.shape}, got {target.shape}")
+        if not np.can_cast(output.parameter.dtype, target.parameter.dtype, "safe"):
             raise ArgumentTypeError(
-                f"{what}: {target.parameter.dtype} cannot hold all results of {each.parameter.dtype}"
+                f"{what}: {target.parameter.dtype} cannot hold all results of {output.parameter.dtype}"
             )
         targets.append(target)
     return tuple(targets)
@@ -478,9 +478,9 @@ _Named = list[tuple[str, object, str]]
 
 def _make_all(inputs: _Named, outputs: _Named) -> tuple[Argument, ...]:
     """Return arguments for names, values and their names in messages. A list that is both stays one."""
-    results = [_make_argument(*each, is_output=True) for each in outputs]
-    lists = {id(each.items): each for each in results if each.items is not None}
-    if len(lists) < sum(each.items is not None for each in results):
+    results = [_make_argument(*argument, is_output=True) for argument in outputs]
+    lists = {id(argument.items): argument for argument in results if argument.items is not None}
+    if len(lists) < sum(argument.items is not None for argument in results):
         raise ArgumentValueError(
             "outputs: the same list is passed for two of them, but can hold only one result"
         )
@@ -535,7 +535,7 @@ def _check_list(items: list[Any], shape: tuple[int, ...], what: str) -> None:
         )
     rows = [items]
     for _ in shape[1:]:
-        rows = [row for each in rows for row in each]
+        rows = [row for inner in rows for row in inner]
         if len({id(row) for row in rows}) < len(rows):
             raise ArgumentValueError(
                 f"{what}: it contains the same list twice, which can hold only one result; "

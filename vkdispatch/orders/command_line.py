@@ -69,10 +69,15 @@ def _show_folder() -> None:
 def _list_compilers(model: NativeModel) -> list[str]:
     """Return a line for each compiler of a model, or one that states what is missing."""
     try:
-        compilers = [each for each in find_compilers(model.search, None) if each.vendor in model.flags]
+        compilers = [
+            compiler for compiler in find_compilers(model.search, None) if compiler.vendor in model.flags
+        ]
     except BuildFailure as failure:
         return [str(failure)]
     if not compilers:
         return ["no known options for the compilers on this machine"]
     obstacle = model.find_obstacle()
-    return [f"{each.path}: {each.title}{f'; but {obstacle}' if obstacle else ''}" for each in compilers]
+    return [
+        f"{compiler.path}: {compiler.title}{f'; but {obstacle}' if obstacle else ''}"
+        for compiler in compilers
+    ]

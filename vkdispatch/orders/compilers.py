@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.compilation.disk_cache import PrivateFolder, UntrustedError, Usage
@@ -384,7 +385,9 @@ def find_compilers(search: Search, chosen: Sequence[str] | None) -> Iterator[Com
             if path is None:
                 missing.append(name)
                 continue
-            compiler = _make_compiler(path, options)
+            version = find_version(path)
+            kind = next((kind for kind, mark in _VENDOR_MARKS if mark in version), "")
+            compiler = Compiler(path, options, kind, version)
             if vendor is not None and not any(mark in compiler.version for mark in vendor.marks):
                 rejected.append(f"compile: {compiler.title} is not a compiler of {words[0]}")
             elif (os.path.realpath(path), *options) not in seen:
@@ -434,7 +437,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
         for path, text in ((name, source.text), (source.label, source.order)):
             # If the order has no file, compilers quote its lines from this one.
             if not os.path.isabs(path):
-                _write(os.path.join(folder, path), text)
+                Path(folder, path).write_text(text, encoding="utf-8", errors="surrogateescape")
         command = make_command(compiler, options, source.suffix)
         try:
             with show_wait(f"compiling an order with {compiler.title}"):
@@ -452,8 +455,7 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
             if ignored:
                 raise CompileFailure(f"{compiler.title}:\n{_shorten(''.join(ignored).strip())}")
         try:
-            with open(os.path.join(folder, "accelpy.so"), "rb") as library:
-                return library.read()
+            return Path(folder, "accelpy.so").read_bytes()
         except OSError:
             raise BuildFailure(f"{compiler.title}: no library from {shlex.join(command)}") from None
 
@@ -496,24 +498,14 @@ _LANGUAGES = {"cpp": "C++", "fortran": "Fortran", "cuda": "CUDA", "hip": "HIP"}
 _versions: dict[str, str] = {}
 
 
-def _make_compiler(path: str, options: tuple[str, ...]) -> Compiler:
-    version = find_version(path)
-    return Compiler(path, options, _find_vendor(version), version)
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-
-
 def _find_program(name: str, folders: Sequence[str]) -> str | None:
-    found = shutil.which(os.path.expanduser(name))
-    for folder in folders if found is None else ():
+    path = shutil.which(os.path.expanduser(name))
+    for folder in folders if path is None else ():
         filled = os.path.expandvars(folder)
-        if "$" not in filled and found is None:
-            found = shutil.which(name, path=filled)
+        if "$" not in filled and path is None:
+            path = shutil.which(name, path=filled)
     # Compilers run in another folder.
-    return os.path.abspath(found) if found else None
+    return os.path.abspath(path) if path else None
 
 
 def _query_version(path: str) -> str:
@@ -522,10 +514,6 @@ def _query_version(path: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
-
-
-def _find_vendor(version: str) -> str:
-    return next((vendor for vendor, mark in _VENDOR_MARKS if mark in version), "")
 
 
 def _shorten(text: str, most: int = 40) -> str:

@@ -29,6 +29,10 @@ class Attempt:
     line: int
     message: str
 
+    def describe(self) -> str:
+        """Return a line for it in a message."""
+        return f"{self.model} (section of line {self.line}): {self.message}"
+
 
 class OrderBuildError(VkDispatchError, RuntimeError):
     """None of the requested sections of an order could be built on this machine.

@@ -209,22 +209,22 @@ class Kernel:
                 if model in _GPU:
                     attempts.append(Attempt(model, section.line, f"kernels in {model} are not supported"))
                     continue
+                order = spec.make_order(section, model, data, macros)
+                options: dict[str, Any] = {"compile": self._compile, "debug": self._debug}
+                inputs = [value for value in data if not is_result(value)]
+                outputs = [value for value in data if is_result(value)]
                 try:
-                    task = Task(self._make_accel(spec.make_order(section, model, data, macros), data))
+                    task = Task(Accel(*inputs, order, *outputs, **options))
                 except OrderBuildError as error:
                     attempts += error.attempts
                     continue
                 task.accel.run()
                 self._tasks.append(task)
                 return task
-        reasons = [f"{each.model} (section of line {each.line}): {each.message}" for each in attempts]
         first = f"{spec.label}: no section for {', '.join(self._models)} could be built here."
-        raise OrderBuildError("\n".join([first, *reasons]), tuple(attempts))
-
-    def _make_accel(self, order: Order, data: Sequence[object]) -> Accel:
-        inputs = [value for value in data if not is_result(value)]
-        outputs = [value for value in data if is_result(value)]
-        return Accel(*inputs, order, *outputs, compile=self._compile, debug=self._debug)
+        raise OrderBuildError(
+            "\n".join([first, *(attempt.describe() for attempt in attempts)]), tuple(attempts)
+        )
 
     def wait(self, *tasks: Task, timeout: float | None = None) -> None:
         """Wait for launches, without arguments for all of them. Raises the errors of `Accel.stop`."""

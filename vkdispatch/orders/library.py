@@ -32,29 +32,25 @@ class Library:
     def __init__(self, key: str, content: bytes) -> None:
         self.key = key
         self._loaded = _load(key, content)
-        self._run = self._loaded.accelpy_run
-        self._run.restype = ctypes.c_int32
 
     def devices(self) -> tuple[int, str]:
         """Return the number of devices, and a message if there is none."""
-        return self._call(self._loaded.accelpy_devices)
+        return self._call("accelpy_devices")
 
     def run(self, pointers: Any, extents: Any, grid: Grid, run_id: int, device: int) -> str | None:
         """Run the body without holding the GIL. Return an error message, or None."""
         counts = (ctypes.c_int32 * 9)(*grid.members, *grid.teams, *grid.assignments)
-        status, message = self._call(
-            self._run, pointers, extents, counts, ctypes.c_int64(run_id), ctypes.c_int32(device)
-        )
-        return (message or f"status {status}") if status else None
+        numbers = (ctypes.c_int64(run_id), ctypes.c_int32(device))
+        return self.call("accelpy_run", pointers, extents, counts, *numbers)
 
     def call(self, name: str, *args: Any) -> str | None:
         """Call another function of the library. Return an error message, or None."""
-        status, message = self._call(getattr(self._loaded, name), *args)
+        status, message = self._call(name, *args)
         return (message or f"status {status}") if status else None
 
-    def _call(self, function: Any, *args: Any) -> tuple[int, str]:
+    def _call(self, name: str, *args: Any) -> tuple[int, str]:
         message = ctypes.create_string_buffer(_MESSAGE_SIZE)
-        status = int(function(*args, message, ctypes.c_int64(_MESSAGE_SIZE)))
+        status = int(getattr(self._loaded, name)(*args, message, ctypes.c_int64(_MESSAGE_SIZE)))
         return status, message.value.decode(errors="replace")
 
 

@@ -186,7 +186,7 @@ class Runs:
         """
         if value is None:
             return None
-        ids = [to_python_number(each) for each in (value if isinstance(value, (list, tuple)) else [value])]
+        ids = [to_python_number(item) for item in (value if isinstance(value, (list, tuple)) else [value])]
         parsed = []
         for number in ids:
             if isinstance(number, bool) or not isinstance(number, int):
@@ -429,9 +429,9 @@ def _unwrap(value: Any) -> Any:
     if type(value) is Output:
         return _wait_for_value(value)
     if type(value) in (list, tuple):
-        return type(value)(_unwrap(each) for each in value)
+        return type(value)(_unwrap(item) for item in value)
     if type(value) is dict:
-        return {name: _unwrap(each) for name, each in value.items()}
+        return {name: _unwrap(item) for name, item in value.items()}
     return value
 
 
@@ -449,7 +449,7 @@ def _make_method(function: Callable[..., Any], *, swapped: bool = False) -> Call
 
 def _make_methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that Python looks up in the class instead of by `__getattr__`."""
-    methods = {f"__{each.__name__}__": _make_method(each) for each in _UNARY}
+    methods = {f"__{function.__name__}__": _make_method(function) for function in _UNARY}
     for name in f"{_OPERATORS} {_OTHERS}".split():
         methods[f"__{name}__"] = _make_method(getattr(operator, f"__{name}__"))
     for name in _OPERATORS.split():

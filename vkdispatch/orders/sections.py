@@ -1,7 +1,7 @@
 """The section of an order that runs: its choice, its build, its work, and comparison with others."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from vkdispatch.orders.arguments import Argument, Array, Grid, Parameter, copy_a
 from vkdispatch.orders.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.errors import Attempt, Debugging, OrderBuildError, OrderMismatchError
 from vkdispatch.orders.models import TABLE, Placement, Program, Task
-from vkdispatch.orders.order import MODELS, Order, Section, check_options, describe_unknown_model
+from vkdispatch.orders.order import MODELS, Order, check_options, describe_unknown_model
 
 # ---- Choice of the section of an order, and its build ----------------------------------------------------
 
@@ -52,34 +52,19 @@ class Builder:
         enabled = {model for section in self.order.sections if section.enabled for model in section.models}
         return [model for model in MODELS if model in enabled]
 
-    def build_first(self) -> Program:
-        """Build the first section, in the default order, that can be built.
+    def build_first(self, models: Sequence[str]) -> Program:
+        """Build a section of the first of some models that can be built.
 
         Raises
         ------
         OrderBuildError
             No section can be built.
         ValueError
-            All sections are disabled.
+            There is no model, as all sections are disabled.
         """
-        models = self.list_models()
+        label = self.order.label
         if not models:
-            raise ArgumentValueError(f"{self.order.label}: every section of the order has enable=False")
-        return self._build_first_of(models)
-
-    def build_chosen(self, kind: object) -> Program:
-        """Build a section of a model, or of the first of several models that can be built.
-
-        Raises
-        ------
-        OrderBuildError
-            No section can be built.
-        TypeError, ValueError
-            `kind` is not a model of the order.
-        """
-        return self._build_first_of(self._parse_kind(kind))
-
-    def _build_first_of(self, models: Sequence[str]) -> Program:
+            raise ArgumentValueError(f"{label}: every section of the order has enable=False")
         before = len(self.attempts)
         for model in models:
             program = self.build_model(model)
@@ -87,7 +72,9 @@ class Builder:
                 self._warn_of_rejected()
                 return program
         self._rejected.clear()
-        raise self.make_error(self.attempts[before:])
+        failed = self.attempts[before:]
+        listed = "\n".join(attempt.describe().replace("\n", "\n    ") for attempt in failed)
+        raise OrderBuildError(f"{label}: no section could be built here.\n{listed}", tuple(failed))
 
     def build_model(self, model: str) -> Program | None:
         """Build a section of a model once. Return None if that is impossible; `attempts` has the reason."""
@@ -95,7 +82,9 @@ class Builder:
         if program is not None:
             return program
         self.attempts = [attempt for attempt in self.attempts if attempt.model != model]
-        for section in self._find_sections(model):
+        for section in self.order.sections:
+            if not section.enabled or model not in section.models:
+                continue
             task = Task(
                 self.order, section, self._parameters, self._compile or section.compile, self._debugging
             )
@@ -126,19 +115,8 @@ class Builder:
                 f"{self.order.label}: {attempt.model} is skipped because of errors: {attempt.message}"
             )
 
-    def make_error(self, attempts: Sequence[Attempt]) -> OrderBuildError:
-        """Return the error that reports failed attempts."""
-        label = self.order.label
-        reasons = "\n".join(
-            f"{attempt.model} (section of line {attempt.line}): {_indent(attempt.message)}"
-            for attempt in attempts
-        )
-        return OrderBuildError(f"{label}: no section could be built here.\n{reasons}", tuple(attempts))
-
-    def _find_sections(self, model: str) -> Iterator[Section]:
-        return (section for section in self.order.sections if section.enabled and model in section.models)
-
-    def _parse_kind(self, kind: object) -> list[str]:
+    def parse_kind(self, kind: object) -> list[str]:
+        """Return models of the order. Raises TypeError or ValueError if `kind` names none or another one."""
         names = [kind] if isinstance(kind, str) else kind
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise ArgumentTypeError(f"kind: expected the name of a model, or a list of names, got {kind!r}")
@@ -159,10 +137,6 @@ class Builder:
                 f"which has {', '.join(available) or 'no other'}"
             )
         return chosen
-
-
-def _indent(text: str) -> str:
-    return text.replace("\n", "\n    ")
 
 
 # ---- Comparison of the sections of an order: their results, and their times ------------------------------
@@ -267,9 +241,7 @@ def _find_largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
     if a.dtype.kind not in "fc":
         # Floats cannot represent every int64: only compare.
         differ = a != b
-        at = np.unravel_index(int(np.argmax(differ)), a.shape)
-        index = tuple(int(i) for i in at)
-        return (float("inf") if differ.any() else 0.0), index
+        return (float("inf") if differ.any() else 0.0), _find_first_maximum(differ)
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     x, y = a.astype(wide), b.astype(wide)
     same = (a == b) | (np.isnan(x) & np.isnan(y))
@@ -279,8 +251,12 @@ def _find_largest_error(a: Array, b: Array) -> tuple[float, tuple[int, ...]]:
         errors = np.where(same, 0.0, np.abs(x - y) / scale)
     # One value is a number and the other is not.
     errors = np.where(np.isnan(errors), np.inf, errors)
-    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), a.shape))
+    index = _find_first_maximum(errors)
     return float(errors[index]), index
+
+
+def _find_first_maximum(array: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(array)), array.shape))
 
 
 # ---- The work of a run: what the thread of its channel does ----------------------------------------------
@@ -340,19 +316,17 @@ def make_verified_work(
     model, arguments = request.program.model, request.arguments
 
     def work(run_id: int) -> None:
-        results: list[tuple[str, list[Array]]] = [
-            (other.model, run_on_copies(other, arguments, request.grid, run_id)) for other in request.others
-        ]
+        results = {
+            other.model: run_on_copies(other, arguments, request.grid, run_id) for other in request.others
+        }
         run(run_id)
         request.placement.fetch()
         outputs = [argument.read() for argument in arguments if argument.parameter.is_output]
-        report(
-            model,
-            {
-                other: compare(arguments, (model, other), outputs, result, tolerance)
-                for other, result in results
-            },
-        )
+        errors = {
+            other: compare(arguments, (model, other), outputs, result, tolerance)
+            for other, result in results.items()
+        }
+        report(model, errors)
 
     return work
 
@@ -440,9 +414,10 @@ class Sections:
             `kind` is not a model of the order or of the class.
         """
         self._builder = self._find_builder(arguments)
-        chosen = self.parse_kind(kind, class_name)
-        self.program = self._builder.build_first() if chosen is None else self._builder.build_chosen(chosen)
-        self.others = self._build_compared(self._builder, self.program)
+        builder, chosen = self._builder, self.parse_kind(kind, class_name)
+        models = builder.list_models() if chosen is None else builder.parse_kind(chosen)
+        self.program = builder.build_first(models)
+        self.others = self._build_others_to_verify(self._builder, self.program)
         if self.is_verified and not self.others:
             log_warning(
                 f"{self.order.label}: verify cannot compare {self.program.model} with another section; "
@@ -467,7 +442,7 @@ class Sections:
 
     def build_chosen(self, kind: object) -> Program:
         """Build a section of a model, for the arguments of the Accel. Raises as `build`."""
-        return self._builder.build_chosen(kind)
+        return self._builder.build_first(self._builder.parse_kind(kind))
 
     def build_others(self) -> tuple[Program, ...]:
         """Build all sections except the one that runs."""
@@ -476,26 +451,23 @@ class Sections:
     def choose(self, program: Program) -> None:
         """Run this section from now on."""
         self.program = program
-        if self.is_verified:
-            self.others = self._builder.build_others(program)
+        self.others = self._build_others_to_verify(self._builder, program)
 
     def build_for(self, arguments: Sequence[Argument]) -> tuple[Program, Sequence[Program]] | None:
         """Build the sections for a run with other arguments. Return None if the types are the same."""
         builder = self._find_builder(arguments)
         if builder is self._builder:
             return None
-        program = builder.build_chosen(self.program.model)
-        return program, self._build_compared(builder, program)
+        program = builder.build_first([self.program.model])
+        return program, self._build_others_to_verify(builder, program)
 
-    def _build_compared(self, builder: Builder, program: Program) -> Sequence[Program]:
+    def _build_others_to_verify(self, builder: Builder, program: Program) -> Sequence[Program]:
         return builder.build_others(program) if self.is_verified else ()
 
     def _find_builder(self, arguments: Sequence[Argument]) -> Builder:
         """Return the builder for arguments of these types."""
-        key = tuple((each.parameter.code, each.parameter.ndim) for each in arguments)
-        builder = self._builders.get(key)
-        if builder is None:
-            parameters = [each.parameter for each in arguments]
-            builder = Builder(self.order, parameters, self._compile, self._debugging)
-            self._builders[key] = builder
-        return builder
+        parameters = [argument.parameter for argument in arguments]
+        key = tuple((parameter.code, parameter.ndim) for parameter in parameters)
+        if key not in self._builders:
+            self._builders[key] = Builder(self.order, parameters, self._compile, self._debugging)
+        return self._builders[key]

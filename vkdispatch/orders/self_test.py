@@ -35,23 +35,14 @@ def test(path: str) -> str | None:
             place = ctypes.c_void_p()
             call("accelpy_allocate", device, nbytes, ctypes.byref(place))
             places[i] = place.value
-        to_device = ctypes.c_int32(1)
-        call(
-            "accelpy_copy",
-            device,
-            ctypes.c_void_p(places[0]),
-            ctypes.c_void_p(pointers[0]),
-            nbytes,
-            to_device,
-        )
+        to, origin = ctypes.c_void_p(places[0]), ctypes.c_void_p(pointers[0])
+        call("accelpy_copy", device, to, origin, nbytes, ctypes.c_int32(1))
     extents = (ctypes.c_int64 * 4)(COUNT, 1, COUNT, 1)
     counts = (ctypes.c_int32 * 9)(COUNT, 1, 1, 1, 1, 1, 1, 1, 1)
     call("accelpy_run", places, extents, counts, ctypes.c_int64(0), device)
     if has_device_memory:
-        to_host = ctypes.c_int32(0)
-        call(
-            "accelpy_copy", device, ctypes.c_void_p(pointers[1]), ctypes.c_void_p(places[1]), nbytes, to_host
-        )
+        to, origin = ctypes.c_void_p(pointers[1]), ctypes.c_void_p(places[1])
+        call("accelpy_copy", device, to, origin, nbytes, ctypes.c_int32(0))
     return None if list(target) == list(source) else "the copy of an array differs from the array"
 
 

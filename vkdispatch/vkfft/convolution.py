@@ -8,10 +8,10 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.operands import check_apart, is_same_memory
+from vkdispatch.families.operands import check_apart, is_same_memory, require_buffer
 from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, check_same_dtype, move
 from vkdispatch.vkfft.plan import VkFFTPlan
-from vkdispatch.vkfft.program import parse_shape, require_buffer
+from vkdispatch.vkfft.program import parse_shape
 
 
 def transpose_kernel2D(  # noqa: N802  (the name that programs use)
@@ -132,12 +132,12 @@ def convolve2D(  # noqa: N802
     if input_buffer is not None:
         move(buffer, 0, input_buffer, 0, batch * height * width, graph)
     if _is_too_large(buffer, batch):
-        own = kernel if single else function_buffer((height, width), kernel.var_type)
+        single_kernel = kernel if single else function_buffer((height, width), kernel.var_type)
 
         def convolve_one(part: Buffer[Any], number: int) -> None:
             if not single:
-                move(own, 0, kernel, number * height * width, height * width, graph)
-            convolve2D(part, own, normalize, conjugate_kernel, graph, keep_shader_code, ranges)
+                move(single_kernel, 0, kernel, number * height * width, height * width, graph)
+            convolve2D(part, single_kernel, normalize, conjugate_kernel, graph, keep_shader_code, ranges)
 
         _change_one_by_one(buffer, sizes, graph, convolve_one)
         return

@@ -11,15 +11,11 @@ from vkdispatch.codegen.execution.control_flow import if_block
 from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.functions.vectors import to_dtype
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 
 CONJUGATE_DATA, CONJUGATE_KERNEL = 1, 2
-
-_products: dict[tuple[DType, int], ShaderFunction] = {}
-_embeddings: dict[DType, ShaderFunction] = {}
-_moves: dict[tuple[DType, DType], ShaderFunction] = {}
-_drops: dict[DType, ShaderFunction] = {}
 
 
 def multiply(
@@ -40,10 +36,8 @@ def multiply(
     conjugate
         0, CONJUGATE_DATA or CONJUGATE_KERNEL.
     """
-    key = (buffer.var_type, conjugate)
-    if key not in _products:
-        _products[key] = _make_product(*key)
-    _products[key](buffer, kernel, *place, exec_size=elements, graph=graph)
+    product = _make_product(buffer.var_type, conjugate)
+    product(buffer, kernel, *place, exec_size=elements, graph=graph)
 
 
 def embed(
@@ -55,11 +49,9 @@ def embed(
     graph: CommandGraph | None,
 ) -> None:
     """Copy `copies` arrays of `source_shape` to arrays of `shape`, with zeros behind them along each axis."""
-    kind = buffer.var_type
-    if kind not in _embeddings:
-        _embeddings[kind] = _make_embedding(kind)
-    sizes = [(1,) * (3 - len(each)) + each for each in (shape, source_shape)]
-    _embeddings[kind](buffer, source, *sizes[0], *sizes[1], exec_size=math.prod(shape) * copies, graph=graph)
+    embedding = _make_embedding(buffer.var_type)
+    sizes = [size for axes in (shape, source_shape) for size in (1, 1, *axes)[-3:]]
+    embedding(buffer, source, *sizes, exec_size=math.prod(shape) * copies, graph=graph)
 
 
 def move(
@@ -71,10 +63,8 @@ def move(
     graph: CommandGraph | None,
 ) -> None:
     """Copy elements of `source`, from index `first` on, to the complex `target`, from index `start` on."""
-    key = (target.var_type, source.var_type)
-    if key not in _moves:
-        _moves[key] = _make_move(*key)
-    _moves[key](target, source, start, first, exec_size=elements, graph=graph)
+    copy = _make_move(target.var_type, source.var_type)
+    copy(target, source, start, first, exec_size=elements, graph=graph)
 
 
 def drop_imaginary_ends(buffer: Buffer[Any], length: int, lines: int, graph: CommandGraph | None) -> None:
@@ -82,11 +72,8 @@ def drop_imaginary_ends(buffer: Buffer[Any], length: int, lines: int, graph: Com
 
     Half spectra of reals have none. VkFFT inverts two lines at once, and would add them to the other line.
     """
-    kind = buffer.var_type
-    if kind not in _drops:
-        _drops[kind] = _make_drop(kind)
     last = 0 if length % 2 else length // 2
-    _drops[kind](buffer, length // 2 + 1, last, exec_size=lines, graph=graph)
+    _make_drop(buffer.var_type)(buffer, length // 2 + 1, last, exec_size=lines, graph=graph)
 
 
 def check_complex(buffer: Buffer[Any], name: str) -> None:
@@ -103,6 +90,7 @@ def check_same_dtype(other: Buffer[Any], name: str, buffer: Buffer[Any]) -> None
         )
 
 
+@memoize
 def _make_product(kind: DType, conjugate: int) -> ShaderFunction:
     def spectrum_product(data: Any, kernel: Any, target: Any, first: Any, period: Any) -> None:
         i = global_invocation_id().x
@@ -113,16 +101,10 @@ def _make_product(kind: DType, conjugate: int) -> ShaderFunction:
             k = k.conjugate()
         data[target + i] = x * k
 
-    buffer: Any = Buff
-    number: Any = Const
-    decorate = shader(
-        arg_type_annotations=[buffer[kind], buffer[kind], *[number[uint32]] * 3],
-        arg_names=["data", "kernel", "target", "first", "period"],
-        rewrite=False,
-    )
-    return decorate(spectrum_product)
+    return _make_kernel(spectrum_product, kind, kind, numbers=3)
 
 
+@memoize
 def _make_embedding(kind: DType) -> ShaderFunction:
     def with_zeros(
         data: Any, source: Any, depth: Any, height: Any, width: Any, planes: Any, rows: Any, columns: Any
@@ -135,15 +117,10 @@ def _make_embedding(kind: DType) -> ShaderFunction:
         with if_block(inside):
             data[i] = source[place]
 
-    buffer: Any = Buff
-    number: Any = Const
-    names = ["data", "source", "depth", "height", "width", "planes", "rows", "columns"]
-    decorate = shader(
-        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 6], arg_names=names, rewrite=False
-    )
-    return decorate(with_zeros)
+    return _make_kernel(with_zeros, kind, kind, numbers=6)
 
 
+@memoize
 def _make_drop(kind: DType) -> ShaderFunction:
     def without_imaginary_ends(data: Any, row: Any, last: Any) -> None:
         first = global_invocation_id().x * row
@@ -155,16 +132,10 @@ def _make_drop(kind: DType) -> ShaderFunction:
             else:
                 data[place].y = 0
 
-    buffer: Any = Buff
-    number: Any = Const
-    decorate = shader(
-        arg_type_annotations=[buffer[kind], *[number[uint32]] * 2],
-        arg_names=["data", "row", "last"],
-        rewrite=False,
-    )
-    return decorate(without_imaginary_ends)
+    return _make_kernel(without_imaginary_ends, kind, numbers=2)
 
 
+@memoize
 def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:
     def move_part(target: Any, source: Any, start: Any, first: Any) -> None:
         i = global_invocation_id().x
@@ -173,11 +144,11 @@ def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:
             value = to_dtype(kind, value, 0)
         target[start + i] = value if value.var_type is kind else value.to_dtype(kind)
 
-    buffer: Any = Buff
-    number: Any = Const
-    decorate = shader(
-        arg_type_annotations=[buffer[kind], buffer[source_kind], *[number[uint32]] * 2],
-        arg_names=["target", "source", "start", "first"],
-        rewrite=False,
-    )
-    return decorate(move_part)
+    return _make_kernel(move_part, kind, source_kind, numbers=2)
+
+
+def _make_kernel(function: Any, *buffers: DType, numbers: int) -> ShaderFunction:
+    """Return the kernel of a function of buffers of some dtypes and so many u32 numbers."""
+    annotation: Any = Buff
+    types = [*(annotation[kind] for kind in buffers), *[Const[uint32]] * numbers]
+    return shader(arg_type_annotations=types, rewrite=False)(function)

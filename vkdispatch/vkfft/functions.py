@@ -7,8 +7,9 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_axes
+from vkdispatch.families.operands import require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
-from vkdispatch.vkfft.program import parse_shape, require_buffer
+from vkdispatch.vkfft.program import parse_shape
 
 
 # The signature is that of vkdispatch 0.1.0.
@@ -96,7 +97,7 @@ def fft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: b
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex64)
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2))
+    _transform_last_axes(buffer, 2, graph, print_shader)
 
 
 def fft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
@@ -109,7 +110,7 @@ def fft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: b
     >>> complex(x.read(0)[0, 0, 0])
     (8+0j)
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3))
+    _transform_last_axes(buffer, 3, graph, print_shader)
 
 
 def ifft(
@@ -144,7 +145,7 @@ def ifft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: 
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), inverse=True)
+    _transform_last_axes(buffer, 2, graph, print_shader, inverse=True)
 
 
 def ifft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
@@ -157,7 +158,7 @@ def ifft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: 
     >>> complex(x.read(0)[0, 0, 0])
     (8+0j)
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), inverse=True)
+    _transform_last_axes(buffer, 3, graph, print_shader, inverse=True)
 
 
 def rfft(
@@ -189,7 +190,7 @@ def rfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: b
     array([[4., 0.],
            [0., 0.]], dtype=float32)
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), r2c=True)
+    _transform_last_axes(buffer, 2, graph, print_shader, r2c=True)
 
 
 def rfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
@@ -202,7 +203,7 @@ def rfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: b
     >>> float(x.read_fourier(0).real.sum())
     8.0
     """
-    fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), r2c=True)
+    _transform_last_axes(buffer, 3, graph, print_shader, r2c=True)
 
 
 def irfft(
@@ -245,14 +246,7 @@ def irfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: 
     array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    fft(
-        buffer,
-        graph=graph,
-        print_shader=print_shader,
-        axis=_select_last_axes(buffer, 2),
-        inverse=True,
-        r2c=True,
-    )
+    _transform_last_axes(buffer, 2, graph, print_shader, inverse=True, r2c=True)
 
 
 def irfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
@@ -266,19 +260,21 @@ def irfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: 
     >>> float(x.read_real(0).sum())
     8.0
     """
-    fft(
-        buffer,
-        graph=graph,
-        print_shader=print_shader,
-        axis=_select_last_axes(buffer, 3),
-        inverse=True,
-        r2c=True,
-    )
+    _transform_last_axes(buffer, 3, graph, print_shader, inverse=True, r2c=True)
 
 
-def _select_last_axes(buffer: object, count: int) -> tuple[int, ...]:
-    """Return the last `count` axes. Raises ValueError if the buffer has fewer axes."""
-    shape = require_buffer(buffer, "buffer").shape
-    if len(shape) < count:
-        raise ArgumentValueError(f"buffer: expected {count} axes or more, got shape {shape}")
-    return tuple(range(-count, 0))
+def _transform_last_axes(
+    buffer: object,
+    count: int,
+    graph: CommandGraph | None,
+    print_shader: bool,
+    *,
+    inverse: bool = False,
+    r2c: bool = False,
+) -> None:
+    """Transform along the last `count` axes. Raises ValueError if the buffer has fewer axes."""
+    target = require_buffer(buffer, "buffer")
+    if len(target.shape) < count:
+        raise ArgumentValueError(f"buffer: expected {count} axes or more, got shape {target.shape}")
+    axes = tuple(range(-count, 0))
+    fft(target, graph=graph, print_shader=print_shader, axis=axes, inverse=inverse, r2c=r2c)

@@ -1,5 +1,6 @@
 """VkFFT plans: transforms and convolutions of fixed shape, to be recorded any number of times."""
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,29 +13,16 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory
+from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory, require_buffer
 from vkdispatch.shader.copying import copyto
+from vkdispatch.vkfft import program
 from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, drop_imaginary_ends, embed, multiply
-from vkdispatch.vkfft.program import (
-    BUFFER,
-    INPUT,
-    KERNEL,
-    Program,
-    Request,
-    Shape,
-    count_complex_bytes,
-    find_precision,
-    find_program,
-    parse_padding,
-    parse_shape,
-    require_buffer,
-)
-from vkdispatch.vkfft.transform import Transform, check_room
+from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request, Shape
 
 Step = Callable[[CommandGraph | None], None]
 
 
-class VkFFTPlan(Transform):
+class VkFFTPlan:
     """A transform, a convolution, or the preparation of a kernel for convolutions.
 
     A plan fixes the shapes; the buffers that it is recorded with determine the precision. VkFFT generates and
@@ -106,7 +94,7 @@ class VkFFTPlan(Transform):
         TypeError, ValueError
             A size, axis, range or count is invalid, or `do_r2c` is set without the last axis.
         """
-        self.shape = parse_shape(shape, "shape")
+        self.shape = program.parse_shape(shape, "shape")
         dimensions = len(self.shape)
         self.axes = tuple(sorted(parse_axes(axes, dimensions, "axes")))
         if not self.axes:
@@ -118,7 +106,7 @@ class VkFFTPlan(Transform):
                 f"{dimensions} axes leaves it out"
             )
         self.normalize = bool(normalize)
-        self.padding = parse_padding(padding, self.shape)
+        self.padding = program.parse_padding(padding, self.shape)
         self.pad_frequency_domain = bool(pad_frequency_domain)
         self.kernel_count = _parse_count(kernel_count, "kernel_count", 0)
         self.convolution_features = _parse_count(convolution_features, "convolution_features", 0)
@@ -132,7 +120,9 @@ class VkFFTPlan(Transform):
             )
         self.single_kernel_multiple_batches = bool(single_kernel_multiple_batches)
         self.keep_shader_code = bool(keep_shader_code)
-        self.input_shape = self.shape if input_shape is None else parse_shape(input_shape, "input_shape")
+        self.input_shape = (
+            self.shape if input_shape is None else program.parse_shape(input_shape, "input_shape")
+        )
         self.input_type = input_type
         if len(self.input_shape) != dimensions or any(
             size > whole for size, whole in zip(self.input_shape, self.shape, strict=True)
@@ -214,8 +204,8 @@ class VkFFTPlan(Transform):
             raise ArgumentValueError("inverse: a convolution has no other direction")
         if graph is not None and not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
-        precision = find_precision(buffer.var_type, "buffer", buffer.context, self.do_r2c)
-        check_room(buffer, "buffer", self._elements * self._results * count_complex_bytes(precision))
+        precision = program.find_precision(buffer.var_type, "buffer", buffer.context, self.do_r2c)
+        _check_room(buffer, "buffer", self._elements * self._results * program.count_complex_bytes(precision))
         if kernel is not None:
             steps = self._plan_convolution(precision, buffer, kernel, input)
         else:
@@ -269,7 +259,7 @@ class VkFFTPlan(Transform):
         check_same_dtype(kernel, "kernel", buffer)
         shared = self.single_kernel_multiple_batches and self.num_batches > 1
         period = self._elements // self.num_batches if shared else self._elements
-        check_room(kernel, "kernel", period * self.kernel_count * count_complex_bytes(precision))
+        _check_room(kernel, "kernel", period * self.kernel_count * program.count_complex_bytes(precision))
         if input is None and self._is_one_program:
             request = self._make_request(precision, False, self.axes, convolution=True)
             # With more passes VkFFT expects the kernel in another order.
@@ -283,11 +273,11 @@ class VkFFTPlan(Transform):
         return steps + self._plan_transform(precision, True, buffer, None, self.kernel_count)
 
     def _make_step(self, request: Request, buffers: Mapping[int, Buffer[Any]]) -> Step:
-        program = self._find_program(request)
+        passes = self._find_program(request)
         if self.keep_shader_code:
-            for source in program.sources:
+            for source in passes.sources:
                 print(source)
-        return partial(program.run, buffers)
+        return partial(passes.run, buffers)
 
     def get_src(self, kind: DType = dtype.complex64, inverse: bool = False) -> tuple[str, ...]:
         """Return the GLSL of each pass that transforms a buffer of dtype `kind` in place.
@@ -295,7 +285,7 @@ class VkFFTPlan(Transform):
         Raises UnsupportedError where VkFFT has no such transform on this device.
         """
         context = get_context()
-        precision = find_precision(kind, "kind", context)
+        precision = program.find_precision(kind, "kind", context)
         requests = (self._make_request(precision, inverse, axes) for axes in self._split_axes(inverse))
         return tuple(source for request in requests for source in self._find_program(request).sources)
 
@@ -304,10 +294,142 @@ class VkFFTPlan(Transform):
         with self._lock:
             # Stored with the context: a plan must not keep a context alive.
             programs: dict[Request, Program] = context._state_of(self, dict)
-            program = programs.get(request)
-            if program is None:
-                program = programs[request] = find_program(request)
-            return program
+            if request not in programs:
+                programs[request] = program.find_program(request)
+            return programs[request]
+
+    # -- the requests to VkFFT
+
+    def _split_axes(self, inverse: bool) -> list[tuple[int, ...]]:
+        """Return the axes of each VkFFT transform, in order.
+
+        VkFFT gives wrong results for several axes with zero padding, so each axis is then transformed alone.
+        The inverse to reals is alone, too, since its input is prepared.
+        """
+        last = len(self.shape) - 1
+        if len(self.axes) == 1 or not any(self._choose_padding(inverse)):
+            is_apart = inverse and self.do_r2c and len(self.axes) > 1
+            return [self.axes[:-1], (last,)] if is_apart else [self.axes]
+        return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
+
+    def _choose_padding(self, inverse: bool) -> program.Padding:
+        """Return the ranges of zeros along each axis."""
+        if self.kernel_count and inverse and not self.pad_frequency_domain:
+            return (None,) * len(self.shape)  # the padding applies to the data, not to the result
+        return self.padding
+
+    @property
+    def _is_one_program(self) -> bool:
+        """Whether VkFFT computes the whole convolution correctly in one program.
+
+        VkFFT always divides by the length of the last axis and can conjugate only the data, and its generator
+        fails for one axis and for prime factors above 13.
+        """
+        return (
+            self.normalize
+            and self.conjugate_convolution < 2
+            and self.kernel_count == 1
+            and self.num_batches == 1
+            and not self.do_r2c
+            and len(self.shape) == 2
+            and not any(self.padding)
+            and all(size > 1 and _find_largest_prime(size) <= 13 for size in self.shape)
+        )
+
+    @property
+    def _copies(self) -> int:
+        """The number of arrays of `shape` in a buffer with one result."""
+        return max(self.convolution_features, 1) * self.num_batches
+
+    @property
+    def _results(self) -> int:
+        """The number of results."""
+        return max(self.kernel_count, 1)
+
+    @property
+    def _elements(self) -> int:
+        """The number of complex elements in a buffer with one result."""
+        return program.count_stored_elements(self.shape, self.do_r2c) * self._copies
+
+    def _check_input(self, input: Buffer[Any], precision: int, inverse: bool) -> None:
+        """Raise ValueError unless a separate input has the right dtype and size."""
+        if self.input_shape != self.shape:
+            if inverse:
+                raise ArgumentValueError("input: input_shape is for forward transforms and convolutions")
+            _check_room(
+                input,
+                "input",
+                math.prod(self.input_shape) * self._copies * program.count_complex_bytes(precision),
+            )
+        if self.input_type is not None and input.var_type is not self.input_type:
+            raise ArgumentValueError(
+                f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
+            )
+        if program.find_precision(input.var_type, "input", input.context, self.do_r2c) != precision:
+            raise ArgumentValueError(
+                f"input: its dtype {input.var_type.name} has another width than the buffer's"
+            )
+
+    def _find_input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, program.Shape | None]:
+        """Return the size of a separate input in bytes, and its shape in memory or None.
+
+        VkFFT needs the shape for real transforms, in real numbers.
+        """
+        shape = self.shape
+        needed = (
+            program.count_stored_elements(shape, self.do_r2c)
+            * self._copies
+            * program.count_complex_bytes(precision)
+        )
+        tight = math.prod(shape) * self._copies * program.count_complex_bytes(precision) // 2
+        if not self.do_r2c:
+            _check_room(input, "input", needed)
+            return needed, None
+        if not dtype.is_complex(input.var_type) and tight <= input.mem_size < needed:
+            return tight, shape  # rows without padding for the spectrum
+        _check_room(input, "input", needed)
+        return needed, (*shape[:-1], 2 * (shape[-1] // 2 + 1))
+
+    def _make_request(
+        self,
+        precision: int,
+        inverse: bool,
+        axes: tuple[int, ...],
+        results: int = 1,
+        input_bytes: int = 0,
+        stored: program.Shape | None = None,
+        *,
+        convolution: bool = False,
+    ) -> program.Request:
+        """Return the request for a transform along `axes`, or for a whole convolution."""
+        padding = [pad if axis in axes else None for axis, pad in enumerate(self._choose_padding(inverse))]
+        last = len(self.shape) - 1
+        real = self.do_r2c and last in axes
+        shape = self.shape
+        if self.do_r2c and not real:
+            shape = (*shape[:-1], shape[-1] // 2 + 1)
+        layout = program.make_layout(shape, axes, tuple(padding), real, stored)
+        size = self._elements * program.count_complex_bytes(precision)
+        options: dict[str, int] = {
+            "batches": layout.batches * (1 if convolution else self._copies * results),
+            "precision": precision,
+            "buffer_size": size * results,
+            "forward": not inverse,
+            "inverse": inverse,
+        }
+        optional = {
+            "real": real,
+            "normalize": self.normalize and (inverse or convolution),
+            "pad_frequency": self.pad_frequency_domain,
+            "input_size": input_bytes,
+            "kernel_size": size if convolution else 0,
+            "features": self.convolution_features if convolution else 0,
+            "conjugate": self.conjugate_convolution == 1 and convolution,
+        }
+        options |= {name: value for name, value in optional.items() if value}
+        return program.Request(
+            layout.axes, tuple(sorted((name, int(value)) for name, value in options.items()))
+        )
 
 
 def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:
@@ -325,3 +447,22 @@ def _check_buffer(buffer: object, name: str) -> None:
     found.require_alive()
     if found.context is not get_context():
         raise wrong_context(f"{name}: it", found.context)
+
+
+def _check_room(buffer: Buffer[Any], name: str, needed: int) -> None:
+    """Raise ValueError if a buffer has less than `needed` bytes."""
+    if buffer.mem_size < needed:
+        raise ArgumentValueError(
+            f"{name}: the transform takes {needed} bytes; the buffer has shape {buffer.shape} of "
+            f"{buffer.var_type.name}, {buffer.mem_size} bytes"
+        )
+
+
+def _find_largest_prime(number: int) -> int:
+    largest = 1
+    divisor = 2
+    while divisor * divisor <= number:
+        while number % divisor == 0:
+            largest, number = divisor, number // divisor
+        divisor += 1
+    return max(largest, number)

@@ -70,7 +70,7 @@ def make_layout(
     Axes of length 1 are omitted, except the last axis of a real transform. The result has at least one axis.
     `input_shape` is the shape in memory of a separate input whose rows differ from the buffer's.
     """
-    found: list[VkFFTAxis] = []
+    merged: list[VkFFTAxis] = []
     last = len(shape) - 1
     stride = 1
     for axis in range(last, -1, -1):
@@ -78,14 +78,14 @@ def make_layout(
         stride *= 0 if input_shape is None else input_shape[axis]
         transformed = axis in axes and (size > 1 or (real and axis == last))
         plain = not transformed and padding[axis] is None
-        if plain and found and input_shape is None and found[-1][1] and found[-1][2] is None:
-            found[-1] = (found[-1][0] * size, True, None, 0)
+        if plain and merged and input_shape is None and merged[-1][1] and merged[-1][2] is None:
+            merged[-1] = (merged[-1][0] * size, True, None, 0)
         elif not plain or size > 1:
-            found.append((size, not transformed, padding[axis], stride))
+            merged.append((size, not transformed, padding[axis], stride))
     batches = 1
-    if found and found[-1][1] and found[-1][2] is None:
-        batches = found.pop()[0]
-    return Layout(tuple(found) or ((1, False, None, 0),), batches)
+    if merged and merged[-1][1] and merged[-1][2] is None:
+        batches = merged.pop()[0]
+    return Layout(tuple(merged) or ((1, False, None, 0),), batches)
 
 
 def find_precision(kind: DType, name: str, context: Context, real: bool = False) -> int:
@@ -118,13 +118,6 @@ def find_precision(kind: DType, name: str, context: Context, real: bool = False)
         if precision == HALF and not (device.float_16_support and device.storage_buffer_16_bit_access):
             raise UnsupportedError(f"{name}: the device {device.device_name!r} has no float16; use complex64")
     return precision
-
-
-def require_buffer(buffer: object, name: str) -> Buffer[Any]:
-    """Return a buffer. Raises TypeError for anything else."""
-    if not isinstance(buffer, Buffer):
-        raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
-    return buffer
 
 
 def count_complex_bytes(precision: int) -> int:
@@ -166,10 +159,10 @@ def parse_padding(padding: object, shape: Shape) -> Padding:
         raise ArgumentValueError(
             f"padding: expected (left, right) or None for each of {len(shape)} axes, got {padding!r}"
         )
-    found: list[tuple[int, int] | None] = []
+    ranges: list[tuple[int, int] | None] = []
     for size, pair in zip(shape, padding, strict=True):
         if pair is None:
-            found.append(None)
+            ranges.append(None)
             continue
         try:
             left, right = (operator.index(end) for end in pair)
@@ -179,8 +172,8 @@ def parse_padding(padding: object, shape: Shape) -> Padding:
             raise ArgumentValueError(
                 f"padding: expected 0 <= left <= right <= {size}, the size of its axis, got {pair!r}"
             )
-        found.append((left, right) if left < right else None)
-    return tuple(found)
+        ranges.append((left, right) if left < right else None)
+    return tuple(ranges)
 
 
 # ---- Programs: the compiled kernels of a VkFFT plan, with its tables in device memory --------------------
@@ -378,17 +371,9 @@ def _bind_kernel(
         native.BufferSlot(binding=binding, writes=binding in written) for binding in range(binding_count)
     ]
     slots += [native.ScalarSlot(offset=offset, code="I") for offset in range(0, push_constant_size, 4)]
+    engine, most_groups = context._native, context.max_workgroup_count
     launcher = native.Launcher(
-        context._native,
-        plan._native,
-        slots,
-        push_constant_size,
-        -1,
-        -1,
-        -1,
-        (1, 1, 1),
-        context.max_workgroup_count,
-        _reject_value,
+        engine, plan._native, slots, push_constant_size, -1, -1, -1, (1, 1, 1), most_groups, _reject_value
     )
     return plan, launcher
 

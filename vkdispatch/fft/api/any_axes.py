@@ -7,7 +7,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.calls import define_variant
+from vkdispatch.families.calls import variant_of
 from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.arguments import Norm, Options, require_rfft_buffer, reverse_norm
 from vkdispatch.fft.cosine import CosineOptions, Family, cosine_transform
@@ -54,10 +54,8 @@ def _transform_axes(
     transform_axes(buffer, axes, options)
 
 
-fftn = define_variant(
-    _transform_axes,
-    False,
-    "fftn",
+@variant_of(_transform_axes, False)
+def fftn() -> None:
     """Transform a complex buffer along some axes, in place, as `numpy.fft.fftn`.
 
     Parameters
@@ -87,12 +85,11 @@ fftn = define_variant(
     >>> x.read(0)
     array([[2.+0.j, 2.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex64)
-    """,
-)
-ifftn = define_variant(
-    _transform_axes,
-    True,
-    "ifftn",
+    """
+
+
+@variant_of(_transform_axes, True)
+def ifftn() -> None:
     """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`.
 
     Examples
@@ -102,8 +99,7 @@ ifftn = define_variant(
     >>> x.read(0)
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
-    """,
-)
+    """
 
 
 def _transform_real_axes(
@@ -120,10 +116,8 @@ def _transform_real_axes(
     transform_real_axes(buffer, axes, options)
 
 
-rfftn = define_variant(
-    _transform_real_axes,
-    False,
-    "rfftn",
+@variant_of(_transform_real_axes, False)
+def rfftn() -> None:
     """Transform the reals of an RFFTBuffer along some axes, in place, as `numpy.fft.rfftn`.
 
     Parameters
@@ -154,12 +148,11 @@ rfftn = define_variant(
     >>> x.read_fourier(0).real
     array([[8., 0., 0.],
            [0., 0., 0.]], dtype=float32)
-    """,
-)
-irfftn = define_variant(
-    _transform_real_axes,
-    True,
-    "irfftn",
+    """
+
+
+@variant_of(_transform_real_axes, True)
+def irfftn() -> None:
     """Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`.
 
     Examples
@@ -170,8 +163,7 @@ irfftn = define_variant(
     >>> x.read_real(0)
     array([[1., 1., 1., 1.],
            [1., 1., 1., 1.]], dtype=float32)
-    """,
-)
+    """
 
 
 # ---- spectra that are real ---------------------------------------------------------------------------
@@ -201,10 +193,8 @@ def _transform_hermitian(
     transform_real(buffer, options)
 
 
-hfft = define_variant(
-    _transform_hermitian,
-    False,
-    "hfft",
+@variant_of(_transform_hermitian, False)
+def hfft() -> None:
     """Transform half of a Hermitian signal in an RFFTBuffer into its real spectrum, in place.
 
     As `numpy.fft.hfft` along the last axis.
@@ -228,12 +218,11 @@ hfft = define_variant(
     >>> vd.fft.hfft(x)
     >>> x.read_real(0)
     array([1., 1., 1., 1.], dtype=float32)
-    """,
-)
-ihfft = define_variant(
-    _transform_hermitian,
-    True,
-    "ihfft",
+    """
+
+
+@variant_of(_transform_hermitian, True)
+def ihfft() -> None:
     """Transform the reals of an RFFTBuffer into half of the Hermitian signal whose spectrum they are.
 
     As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
@@ -244,13 +233,11 @@ ihfft = define_variant(
     >>> vd.fft.ihfft(x)
     >>> x.read_fourier(0).real
     array([1., 0., 0.], dtype=float32)
-    """,
-)
+    """
 
 
 @memoize
 def _make_conjugating_read(kind: DType) -> MappingFunction:
-    """Return the map that reads the conjugate."""
 
     def read_conjugate(buffer: Any) -> None:
         op = read_op()
@@ -262,7 +249,6 @@ def _make_conjugating_read(kind: DType) -> MappingFunction:
 
 @memoize
 def _make_conjugating_write(kind: DType) -> MappingFunction:
-    """Return the map that writes the conjugate."""
 
     def write_conjugate(buffer: Any) -> None:
         op = write_op()
@@ -317,10 +303,8 @@ def _transform_cosines(  # noqa: PLR0913
     return cosine_transform(*kind, buffer, options)
 
 
-dct = define_variant(
-    _transform_axis,
-    ("dct", False),
-    "dct",
+@variant_of(_transform_axis, ("dct", False))
+def dct() -> None:
     """Return the discrete cosine transform along an axis, batched over all others, as `scipy.fft.dct`.
 
     One complex transform computes it, with the reordering and the rotations fused in. Its length is N for
@@ -364,12 +348,11 @@ dct = define_variant(
     --------
     >>> vd.fft.dct(vd.asbuffer(np.ones(4, np.float32))).read(0).round(4)
     array([8., 0., 0., 0.], dtype=float32)
-    """,
-)
-idct = define_variant(
-    _transform_axis,
-    ("dct", True),
-    "idct",
+    """
+
+
+@variant_of(_transform_axis, ("dct", True))
+def idct() -> None:
     """Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`.
 
     Examples
@@ -377,12 +360,11 @@ idct = define_variant(
     >>> x = vd.fft.dct(vd.asbuffer(np.array([1, 2, 3, 4], np.float32)))
     >>> vd.fft.idct(x).read(0).round(4)
     array([1., 2., 3., 4.], dtype=float32)
-    """,
-)
-dst = define_variant(
-    _transform_axis,
-    ("dst", False),
-    "dst",
+    """
+
+
+@variant_of(_transform_axis, ("dst", False))
+def dst() -> None:
     """Return the discrete sine transform along an axis, batched over all others, as `scipy.fft.dst`.
 
     The complex transform has the length of that of `dct`, but 2(N + 1) for type I, which accepts lines of one
@@ -392,12 +374,11 @@ dst = define_variant(
     --------
     >>> vd.fft.dst(vd.asbuffer(np.array([1, -1], np.float32))).read(0).round(4)
     array([0., 4.], dtype=float32)
-    """,
-)
-idst = define_variant(
-    _transform_axis,
-    ("dst", True),
-    "idst",
+    """
+
+
+@variant_of(_transform_axis, ("dst", True))
+def idst() -> None:
     """Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`.
 
     Examples
@@ -405,12 +386,11 @@ idst = define_variant(
     >>> x = vd.fft.dst(vd.asbuffer(np.array([1, 2, 3, 4], np.float32)))
     >>> vd.fft.idst(x).read(0).round(4)
     array([1., 2., 3., 4.], dtype=float32)
-    """,
-)
-dctn = define_variant(
-    _transform_cosines,
-    ("dct", False),
-    "dctn",
+    """
+
+
+@variant_of(_transform_cosines, ("dct", False))
+def dctn() -> None:
     """Return the cosine transform along some axes (default: all), as `scipy.fft.dctn`; see `dct`.
 
     The first axis is transformed from `buffer` to `out`, the others in `out`.
@@ -420,12 +400,11 @@ dctn = define_variant(
     >>> vd.fft.dctn(vd.asbuffer(np.ones((2, 2), np.float32))).read(0).round(4)
     array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
-    """,
-)
-idctn = define_variant(
-    _transform_cosines,
-    ("dct", True),
-    "idctn",
+    """
+
+
+@variant_of(_transform_cosines, ("dct", True))
+def idctn() -> None:
     """Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`.
 
     Examples
@@ -434,12 +413,11 @@ idctn = define_variant(
     >>> vd.fft.idctn(x).read(0).round(4)
     array([[1., 2.],
            [3., 4.]], dtype=float32)
-    """,
-)
-dstn = define_variant(
-    _transform_cosines,
-    ("dst", False),
-    "dstn",
+    """
+
+
+@variant_of(_transform_cosines, ("dst", False))
+def dstn() -> None:
     """Return the sine transform along some axes (default: all), as `scipy.fft.dstn`; see `dctn`.
 
     Examples
@@ -448,12 +426,11 @@ dstn = define_variant(
     >>> x.read(0).round(4)
     array([[ 0.,  0.],
            [ 0., 16.]], dtype=float32)
-    """,
-)
-idstn = define_variant(
-    _transform_cosines,
-    ("dst", True),
-    "idstn",
+    """
+
+
+@variant_of(_transform_cosines, ("dst", True))
+def idstn() -> None:
     """Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`.
 
     Examples
@@ -462,5 +439,4 @@ idstn = define_variant(
     >>> vd.fft.idstn(x).read(0).round(4)
     array([[1., 2.],
            [3., 4.]], dtype=float32)
-    """,
-)
+    """

@@ -95,13 +95,7 @@ def convolve(  # noqa: PLR0913
     spectra = Spectra(kernel_map, kernel_type, kernel_num, bool(transposed_kernel), bool(kernel_inner_only))
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph,
-        print_shader,
-        *io,
-        buffer_shape=buffer_shape,
-        axis=axis,
-        normalize=normalize,
-        signal_range=input_signal_range,
+        graph, print_shader, *io, buffer_shape, axis, normalize=normalize, signal_range=input_signal_range
     )
     convolve_axis(buffers, spectra, options)
 
@@ -303,13 +297,6 @@ def transpose(  # noqa: PLR0913
     >>> vd.fft.transpose(x).size == vd.fft.get_transposed_size((8, 16))
     True
     """
-    options = Options(
-        graph,
-        print_shader,
-        buffer_shape=conv_shape,
-        axis=axis,
-        input_type=input_type,
-        output_type=output_type,
-        compute_type=compute_type,
-    )
+    io = (None, None, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, conv_shape, axis)
     return transpose_buffer(in_buffer, out_buffer, bool(kernel_inner_only), options)

@@ -1,7 +1,7 @@
 """Sample frequencies, and shifts of the zero frequency."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -74,20 +74,6 @@ def _parse_samples(n: object, d: object) -> tuple[int, float]:
     return count, float(d)
 
 
-@overload
-def fftshift(
-    x: Buffer[Any],
-    axes: Sequence[int] | int | None = None,
-    *,
-    out: Buffer[Any] | None = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]: ...
-
-
-@overload
-def fftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
-
-
 def fftshift(
     x: Any,
     axes: Sequence[int] | int | None = None,
@@ -128,20 +114,6 @@ def fftshift(
     array([2., 3., 0., 1.], dtype=float32)
     """
     return _shift(x, axes, out, graph, inverse=False)
-
-
-@overload
-def ifftshift(
-    x: Buffer[Any],
-    axes: Sequence[int] | int | None = None,
-    *,
-    out: Buffer[Any] | None = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]: ...
-
-
-@overload
-def ifftshift(x: Any, axes: Sequence[int] | int | None = None) -> Array: ...
 
 
 def ifftshift(
@@ -207,12 +179,12 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
     """Return the source of the value at a flat index."""
     shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
     row = (i // shape[2]).to_register()
-    found: Any = 0
+    index: Any = 0
     places = (row // shape[1], row % shape[1], i % shape[2])
     for place, length, step in zip(places, shape, steps, strict=True):
         moved = (place + step).to_register()
-        found = found * length + vc.select(moved >= length, moved - length, moved)
-    return found.to_register()
+        index = index * length + vc.select(moved >= length, moved - length, moved)
+    return index.to_register()
 
 
 @memoize

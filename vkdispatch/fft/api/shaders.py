@@ -81,17 +81,9 @@ def make_fft_shader(  # noqa: PLR0913
     >>> x.read(0)[:, 0]
     array([16.+0.j, 16.+0.j], dtype=complex64)
     """
-    io = (input_map, output_map, input_type, output_type, compute_type)
+    io = (None, False, input_map, output_map, input_type, output_type, compute_type)
     options = arguments.Options(
-        None,
-        False,
-        *io,
-        buffer_shape=buffer_shape,
-        axis=axis,
-        inverse=inverse,
-        normalize=normalize_inverse,
-        r2c=r2c,
-        signal_range=input_signal_range,
+        *io, buffer_shape, axis, inverse, normalize_inverse, r2c=r2c, signal_range=input_signal_range
     )
     return get_fft_kernel(_parse_transform(options))
 
@@ -135,16 +127,8 @@ def make_convolution_shader(  # noqa: PLR0913
     array([2.5, 2.5, 2.5, 2.5], dtype=float32)
     """
     kernel_type = kernels.resolve_kernel_type(arguments.parse_map(kernel_map, "kernel_map"), kernel_type)
-    io = (input_map, output_map, input_type, output_type, compute_type)
-    options = arguments.Options(
-        None,
-        False,
-        *io,
-        buffer_shape=buffer_shape,
-        axis=axis,
-        normalize=normalize,
-        signal_range=input_signal_range,
-    )
+    io = (None, False, input_map, output_map, input_type, output_type, compute_type)
+    options = arguments.Options(*io, buffer_shape, axis, normalize=normalize, signal_range=input_signal_range)
     transform = _parse_transform(options, kernel_type)
     count = parse_int(kernel_num, "kernel_num", least=1)
     spectra = kernels.Spectra(

@@ -208,10 +208,10 @@ def _half_of(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _flatten(sources: Iterable[ShaderSource | list[ShaderSource]]) -> Sources:
     """Return the sources of several passes in a row."""
-    found: list[ShaderSource] = []
+    flat: list[ShaderSource] = []
     for source in sources:
-        found += source if isinstance(source, list) else [source]
-    return tuple(found)
+        flat += source if isinstance(source, list) else [source]
+    return tuple(flat)
 
 
 # ---- convolutions ----------------------------------------------------------------------------------
@@ -310,8 +310,8 @@ def _define_printing(source: Callable[_P, Any]) -> Callable[_P, None]:
     @functools.wraps(source)
     def function(*args: _P.args, **kwargs: _P.kwargs) -> None:
         sources = source(*args, **kwargs)
-        for each in sources if isinstance(sources, (tuple, list)) else (sources,):
-            print(each)
+        for text in sources if isinstance(sources, (tuple, list)) else (sources,):
+            print(text)
 
     function.__name__ = function.__qualname__ = source.__name__.replace("_src", "_print_src")
     function.__doc__ = f"Print what `{source.__name__}` returns; it takes the same arguments."

@@ -6,7 +6,7 @@ from typing import Any, Concatenate, ParamSpec
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.calls import array_function, bind_variant, define_variant
+from vkdispatch.families.calls import array_function, bind_variant, variant_of
 from vkdispatch.fft.arguments import Norm, Options, SignalRange, takes_options
 from vkdispatch.fft.many.calls import (
     transform_axis,
@@ -108,13 +108,13 @@ def fft(  # noqa: PLR0913
         graph,
         print_shader,
         *io,
-        buffer_shape=buffer_shape,
-        axis=axis,
-        inverse=inverse,
-        normalize=normalize_inverse,
-        norm=norm,
-        r2c=r2c,
-        signal_range=input_signal_range,
+        buffer_shape,
+        axis,
+        inverse,
+        normalize_inverse,
+        norm,
+        r2c,
+        input_signal_range,
     )
     transform_axis(buffers, options)
 
@@ -149,14 +149,7 @@ def ifft(  # noqa: PLR0913
     """
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph,
-        print_shader,
-        *io,
-        buffer_shape=buffer_shape,
-        axis=axis,
-        inverse=True,
-        normalize=normalize,
-        norm=norm,
+        graph, print_shader, *io, buffer_shape, axis, inverse=True, normalize=normalize, norm=norm
     )
     transform_axis((buffer, *buffers), options)
 
@@ -168,11 +161,16 @@ _OPTIONS = ("graph", "print_shader", *_MAPS_AND_TYPES)
 _INVERSE_OPTIONS = ("graph", "print_shader", "normalize", *_MAPS_AND_TYPES)
 
 
-def _define(
-    template: Callable[Concatenate[int, _P], None], count: int, name: str, names: tuple[str, ...], doc: str
-) -> Callable[_P, None]:
-    """Return the transform of `count` axes that takes the named options by position too."""
-    return array_function(takes_options(*names)(bind_variant(template, count, name, doc)))
+def _variant_of(
+    template: Callable[Concatenate[int, _P], None], count: int, names: tuple[str, ...]
+) -> Callable[[Callable[[], None]], Callable[_P, None]]:
+    """Have a stub be the transform of `count` axes that takes the named options by position too."""
+
+    def decorate(stub: Callable[[], None]) -> Callable[_P, None]:
+        bound = bind_variant(template, count, stub.__name__, stub.__doc__ or "")
+        return array_function(takes_options(*names)(bound))
+
+    return decorate
 
 
 # the signature of `fft2` and `fft3`
@@ -213,22 +211,13 @@ def _transform_last_back(  # noqa: PLR0913
 ) -> None:
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
-        graph,
-        print_shader,
-        *io,
-        buffer_shape=buffer_shape,
-        inverse=True,
-        normalize=bool(normalize),
-        norm=norm,
+        graph, print_shader, *io, buffer_shape, inverse=True, normalize=bool(normalize), norm=norm
     )
     transform_last_axes(f"ifft{count}", (buffer, *buffers), count, 3, options)
 
 
-fft2 = _define(
-    _transform_last,
-    2,
-    "fft2",
-    _OPTIONS,
+@_variant_of(_transform_last, 2, _OPTIONS)
+def fft2() -> None:
     """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
 
     The input map belongs to the first pass and the output map to the last; their arguments come first, as in
@@ -255,13 +244,11 @@ fft2 = _define(
     >>> x.read(0)
     array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex64)
-    """,
-)
-fft3 = _define(
-    _transform_last,
-    3,
-    "fft3",
-    _OPTIONS,
+    """
+
+
+@_variant_of(_transform_last, 3, _OPTIONS)
+def fft3() -> None:
     """Transform a buffer of three axes; see `fft2`.
 
     Examples
@@ -270,13 +257,11 @@ fft3 = _define(
     >>> vd.fft.fft3(x)
     >>> complex(x.read(0)[0, 0, 0])
     (8+0j)
-    """,
-)
-ifft2 = _define(
-    _transform_last_back,
-    2,
-    "ifft2",
-    _INVERSE_OPTIONS,
+    """
+
+
+@_variant_of(_transform_last_back, 2, _INVERSE_OPTIONS)
+def ifft2() -> None:
     """Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`.
 
     Examples
@@ -286,13 +271,11 @@ ifft2 = _define(
     >>> x.read(0)
     array([[1.+0.j, 1.+0.j],
            [1.+0.j, 1.+0.j]], dtype=complex64)
-    """,
-)
-ifft3 = _define(
-    _transform_last_back,
-    3,
-    "ifft3",
-    _INVERSE_OPTIONS,
+    """
+
+
+@_variant_of(_transform_last_back, 3, _INVERSE_OPTIONS)
+def ifft3() -> None:
     """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`.
 
     Examples
@@ -301,8 +284,7 @@ ifft3 = _define(
     >>> vd.fft.ifft3(x)
     >>> complex(x.read(0)[0, 0, 0])
     (8+0j)
-    """,
-)
+    """
 
 
 # ---- real transforms -------------------------------------------------------------------------------
@@ -399,10 +381,8 @@ def _restore_last_reals(
     transform_last_real_axes(f"irfft{count}", buffer, count, options)
 
 
-rfft2 = define_variant(
-    _transform_last_reals,
-    2,
-    "rfft2",
+@variant_of(_transform_last_reals, 2)
+def rfft2() -> None:
     """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`.
 
     Examples
@@ -412,12 +392,11 @@ rfft2 = define_variant(
     >>> x.read_fourier(0).real
     array([[4., 0.],
            [0., 0.]], dtype=float32)
-    """,
-)
-rfft3 = define_variant(
-    _transform_last_reals,
-    3,
-    "rfft3",
+    """
+
+
+@variant_of(_transform_last_reals, 3)
+def rfft3() -> None:
     """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`.
 
     Examples
@@ -426,12 +405,11 @@ rfft3 = define_variant(
     >>> vd.fft.rfft3(x)
     >>> float(x.read_fourier(0).real.sum())
     8.0
-    """,
-)
-irfft2 = define_variant(
-    _restore_last_reals,
-    2,
-    "irfft2",
+    """
+
+
+@variant_of(_restore_last_reals, 2)
+def irfft2() -> None:
     """Inverse of `rfft2`, divided by both lengths if `normalize`.
 
     Examples
@@ -442,12 +420,11 @@ irfft2 = define_variant(
     >>> x.read_real(0)
     array([[1., 1.],
            [1., 1.]], dtype=float32)
-    """,
-)
-irfft3 = define_variant(
-    _restore_last_reals,
-    3,
-    "irfft3",
+    """
+
+
+@variant_of(_restore_last_reals, 3)
+def irfft3() -> None:
     """Inverse of `rfft3`, divided by the three lengths if `normalize`.
 
     Examples
@@ -457,5 +434,4 @@ irfft3 = define_variant(
     >>> vd.fft.irfft3(x)
     >>> float(x.read_real(0).sum())
     8.0
-    """,
-)
+    """

@@ -10,36 +10,11 @@ from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.families.arguments import parse_int
-from vkdispatch.families.operands import check_apart
-from vkdispatch.fft.arguments import (
-    Options,
-    argument_count,
-    ensure_supported_complex_precision,
-    launch_kernel,
-    parse_axis,
-    parse_map,
-    parse_shape,
-    require_any,
-    require_axes,
-    require_buffer,
-    require_count,
-    require_no_type,
-    require_rfft_buffer,
-    require_room,
-    resolve_compute_type,
-)
-from vkdispatch.fft.convolve.kernels import (
-    Convolution,
-    PlaneConvolution,
-    Spectra,
-    get_convolution_kernel,
-    get_plane_convolution,
-    get_transpose_kernel,
-    get_transposed_layout,
-    get_transposed_size,
-    make_transposition,
-    resolve_kernel_type,
-)
+from vkdispatch.families.operands import check_apart, require_buffer
+from vkdispatch.fft import arguments
+from vkdispatch.fft.arguments import Options
+from vkdispatch.fft.convolve import kernels
+from vkdispatch.fft.convolve.kernels import Spectra
 from vkdispatch.fft.many.calls import parse_transform, resolve_types, transform_axis
 from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.shader.map import MappingFunction
@@ -48,42 +23,47 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) -> None:
     """Convolve along one axis; see `vkdispatch.fft.convolve`."""
-    parse_map(spectra.kernel_map, "kernel_map")
-    require_any(buffers, "a convolution needs a buffer and a kernel")
+    arguments.parse_map(spectra.kernel_map, "kernel_map")
+    arguments.require_any(buffers, "a convolution needs a buffer and a kernel")
     types = resolve_types(options, buffers)
     sides = [("signal", 1)]
     if options.input_map is not None or options.output_map is not None:
-        sides = [("output", argument_count(options.output_map)), ("input", argument_count(options.input_map))]
+        sides = [
+            ("output", arguments.argument_count(options.output_map)),
+            ("input", arguments.argument_count(options.input_map)),
+        ]
     position = sum(count for _, count in sides)
     if spectra.kernel_map is None and len(buffers) <= position:
         raise ArgumentValueError(
             "buffers: a convolution needs a kernel, as a buffer behind the other arguments or as kernel_map; "
             f"got {len(buffers)} arguments"
         )
-    require_count("convolve", buffers, [*sides, ("kernel", argument_count(spectra.kernel_map))])
+    arguments.require_count(
+        "convolve", buffers, [*sides, ("kernel", arguments.argument_count(spectra.kernel_map))]
+    )
     kernel_type = spectra.kernel_type
     if spectra.kernel_map is None and kernel_type is None:
         kernel_type = require_buffer(buffers[position], "kernel buffer").var_type
-    kernel_type = resolve_kernel_type(spectra.kernel_map, kernel_type)
+    kernel_type = kernels.resolve_kernel_type(spectra.kernel_map, kernel_type)
     transform = parse_transform(options, buffers, types, kernel_type)
     count = parse_int(spectra.count, "kernel_num", least=1)
-    convolution = Convolution(transform, replace(spectra, kernel_type=kernel_type, count=count))
+    convolution = kernels.Convolution(transform, replace(spectra, kernel_type=kernel_type, count=count))
     elements = math.prod(transform.shape)
     if transform.output_type is not None:
-        require_room(buffers[0], elements, transform.output_type, "output buffer")
+        arguments.require_room(buffers[0], elements, transform.output_type, "output buffer")
     if transform.input_type is not None:
-        require_room(buffers[position - 1], elements, transform.input_type, "input buffer")
+        arguments.require_room(buffers[position - 1], elements, transform.input_type, "input buffer")
     if kernel_type is not None:
-        require_room(buffers[position], convolution.kernel_elements, kernel_type, "kernel buffer")
+        arguments.require_room(buffers[position], convolution.kernel_elements, kernel_type, "kernel buffer")
         if spectra.transposed:
             _check_layout(buffers[position], convolution)
     _check_kernels_apart(buffers, transform)
-    launch_kernel(get_convolution_kernel(convolution), buffers, options)
+    arguments.launch_kernel(kernels.get_convolution_kernel(convolution), buffers, options)
 
 
-def _check_layout(buffer: Buffer[Any], convolution: Convolution) -> None:
+def _check_layout(buffer: Buffer[Any], convolution: kernels.Convolution) -> None:
     """Raise ValueError for a kernel that is known to be transposed for another convolution."""
-    if buffer._order is not None and buffer._order != get_transposed_layout(convolution):
+    if buffer._order is not None and buffer._order != kernels.get_transposed_layout(convolution):
         signal = convolution.transform
         raise ArgumentValueError(
             "transposed_kernel: the kernel was transposed for another convolution; call vd.fft.transpose "
@@ -95,9 +75,9 @@ def _check_layout(buffer: Buffer[Any], convolution: Convolution) -> None:
 
 def _check_kernels_apart(buffers: Sequence[Any], transform: Transform) -> None:
     """Raise OverlapError for a kernel, or an argument of its map, that is the output as well."""
-    outputs = argument_count(transform.output_map)
+    outputs = arguments.argument_count(transform.output_map)
     # without maps one buffer is the output and the input
-    first = outputs + argument_count(transform.input_map) if transform.is_mapped else outputs
+    first = outputs + arguments.argument_count(transform.input_map) if transform.is_mapped else outputs
     for kernel in buffers[first:]:
         for signal in buffers[:outputs]:
             check_apart("kernel", kernel, "the signal", signal)
@@ -113,14 +93,14 @@ def convolve_planes(
 
     `map_arguments` are those of the input map and of the output map, None for `buffer` alone.
     """
-    input_map = parse_map(options.input_map, "input_map")
-    output_map = parse_map(options.output_map, "output_map")
+    input_map = arguments.parse_map(options.input_map, "input_map")
+    output_map = arguments.parse_map(options.output_map, "output_map")
     buffer = require_buffer(buffer, "buffer")
-    kernels = _parse_kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
+    values = _parse_kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
     shape = _parse_planes("convolve2D", buffer.shape, options)
     input_type, output_type = options.input_type, options.output_type
-    require_no_type("output", output_type, output_map)
-    require_no_type("input", input_type, input_map)
+    arguments.require_no_type("output", output_type, output_map)
+    arguments.require_no_type("input", input_type, input_map)
     if input_type is not None and output_type is not None and input_type is not output_type:
         raise ArgumentValueError("input_type, output_type: one buffer is both, so they must be the same")
     kind = output_type or input_type
@@ -128,7 +108,7 @@ def convolve_planes(
     if not (mapped or spectra.transposed or kind or spectra.kernel_type):
         plane_kernel = _get_plane_kernel(shape, buffer, kernel, spectra, options)
         if plane_kernel is not None:
-            launch_kernel(plane_kernel, (buffer, kernel), options)
+            arguments.launch_kernel(plane_kernel, (buffer, kernel), options)
             return
     reads, writes = map_arguments
     inputs = () if input_map is None else (buffer,) if reads is None else tuple(reads)
@@ -136,7 +116,7 @@ def convolve_planes(
     plain = replace(options, buffer_shape=shape, input_map=None, output_map=None, input_type=None)
     plain = replace(plain, output_type=kind)
     transform_axis((buffer, *inputs), replace(plain, input_map=input_map, normalize=True))
-    convolve_axis((buffer, *kernels), spectra, replace(plain, axis=len(shape) - 2))
+    convolve_axis((buffer, *values), spectra, replace(plain, axis=len(shape) - 2))
     back = replace(plain, inverse=True)
     if output_map is None:
         transform_axis((buffer,), back)
@@ -151,42 +131,34 @@ def _get_plane_kernel(
     """Return the kernel that convolves whole planes, or None if there is none, or an argument is wrong."""
     if not isinstance(kernel, Buffer) or not (is_complex(buffer.var_type) and is_complex(kernel.var_type)):
         return None
-    compute_type = resolve_compute_type(options.compute_type, buffer.var_type, kernel.var_type)
-    values, plane = math.prod(shape), shape[-2] * shape[-1]
+    compute_type = arguments.resolve_compute_type(options.compute_type, buffer.var_type, kernel.var_type)
+    height, width = shape[-2:]
+    elements, plane = math.prod(shape), height * width
     inner_only = bool(spectra.inner_only)
-    wanted = (plane if inner_only else values) * kernel.var_type.item_size
-    if buffer.mem_size < values * buffer.var_type.item_size or kernel.mem_size < wanted:
+    wanted = (plane if inner_only else elements) * kernel.var_type.item_size
+    if buffer.mem_size < elements * buffer.var_type.item_size or kernel.mem_size < wanted:
         return None
-    return get_plane_convolution(
-        PlaneConvolution(
-            values // plane,
-            shape[-2],
-            shape[-1],
-            buffer.var_type,
-            kernel.var_type,
-            compute_type,
-            inner_only,
-            bool(options.normalize),
-        )
-    )
+    normalize, kinds = bool(options.normalize), (buffer.var_type, kernel.var_type, compute_type)
+    planes = kernels.PlaneConvolution(elements // plane, height, width, *kinds, inner_only, normalize)
+    return kernels.get_plane_convolution(planes)
 
 
 def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Options) -> None:
     """Convolve reals along the last two axes; see `vkdispatch.fft.convolve2DR`."""
-    buffer = require_rfft_buffer(buffer)
+    buffer = arguments.require_rfft_buffer(buffer)
     shape = _parse_planes("convolve2DR", buffer.real_shape, options)
-    kernels = _parse_kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
+    values = _parse_kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
     real = replace(options, buffer_shape=shape, r2c=True)
     half = (*shape[:-1], shape[-1] // 2 + 1)
     transform_axis((buffer,), replace(real, normalize=True))
-    convolve_axis((buffer, *kernels), spectra, replace(options, buffer_shape=half, axis=len(shape) - 2))
+    convolve_axis((buffer, *values), spectra, replace(options, buffer_shape=half, axis=len(shape) - 2))
     transform_axis((buffer,), replace(real, inverse=True))
 
 
 def _parse_planes(name: str, default: Sequence[int], options: Options) -> tuple[int, ...]:
     """Return the shape of the planes. Raises ValueError for another number of axes."""
-    shape = parse_shape(default if options.buffer_shape is None else options.buffer_shape)
-    require_axes(name, shape, 2, 3 if options.buffer_shape is None else max(len(shape), 3))
+    shape = arguments.parse_shape(default if options.buffer_shape is None else options.buffer_shape)
+    arguments.require_axes(name, shape, 2, 3 if options.buffer_shape is None else max(len(shape), 3))
     return shape
 
 
@@ -194,21 +166,21 @@ def _parse_kernel_arguments(
     name: str, buffer: Buffer[Any] | RFFTBuffer, kernel: Any, kernel_map: MappingFunction | None
 ) -> tuple[Any, ...]:
     """Return the arguments of a kernel, checked before anything is done to the buffer."""
-    arguments: tuple[Any, ...] = (kernel,)
-    if parse_map(kernel_map, "kernel_map") is None:
+    values: tuple[Any, ...] = (kernel,)
+    if arguments.parse_map(kernel_map, "kernel_map") is None:
         require_buffer(kernel, "kernel")
     elif kernel is None:
-        arguments = ()
+        values = ()
     elif isinstance(kernel, (tuple, list)):
-        arguments = tuple(kernel)
-    wanted = argument_count(kernel_map)
-    if len(arguments) != wanted:
+        values = tuple(kernel)
+    wanted = arguments.argument_count(kernel_map)
+    if len(values) != wanted:
         raise ArgumentValueError(
-            f"{name}: kernel: expected {wanted} arguments for kernel_map, got {len(arguments)}"
+            f"{name}: kernel: expected {wanted} arguments for kernel_map, got {len(values)}"
         )
-    for each in arguments:
-        check_apart("kernel", each, "the signal", buffer)
-    return arguments
+    for value in values:
+        check_apart("kernel", value, "the signal", buffer)
+    return values
 
 
 # ---- the transposed layout of kernels -------------------------------------------------------------
@@ -217,19 +189,21 @@ def _parse_kernel_arguments(
 def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options: Options) -> Buffer[Any]:
     """Write a convolution's kernel in the transposed layout; see `vkdispatch.fft.transpose`."""
     source = require_buffer(in_buffer, "in_buffer")
-    shape = parse_shape(source.shape if options.buffer_shape is None else options.buffer_shape, "conv_shape")
-    axis = parse_axis(options.axis, len(shape))
+    shape = arguments.parse_shape(
+        source.shape if options.buffer_shape is None else options.buffer_shape, "conv_shape"
+    )
+    axis = arguments.parse_axis(options.axis, len(shape))
     read = source.var_type if options.input_type is None else options.input_type
-    ensure_supported_complex_precision(read, role="input_type")
+    arguments.ensure_supported_complex_precision(read, role="input_type")
     written = read if options.output_type is None else options.output_type
-    ensure_supported_complex_precision(written, role="output_type")
-    compute_type = resolve_compute_type(options.compute_type, read, written)
+    arguments.ensure_supported_complex_precision(written, role="output_type")
+    compute_type = arguments.resolve_compute_type(options.compute_type, read, written)
     signal = Transform(shape, axis, compute_type, input_type=read, output_type=written)
-    convolution = make_transposition(signal, inner_only)
-    require_room(source, convolution.natural_elements, read, "in_buffer")
+    convolution = kernels.make_transposition(signal, inner_only)
+    arguments.require_room(source, convolution.natural_elements, read, "in_buffer")
     elements = convolution.kernel_elements
     if out_buffer is None:
-        size = elements if inner_only else get_transposed_size(shape, axis, compute_type)
+        size = elements if inner_only else kernels.get_transposed_size(shape, axis, compute_type)
         target: Buffer[Any] = function_buffer((size,), written)
     else:
         target = require_buffer(out_buffer, "out_buffer")
@@ -238,7 +212,7 @@ def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options:
                 f"out_buffer: expected a buffer of {written.name}, got {target.var_type.name}"
             )
         check_apart("out_buffer", target, "in_buffer", source)
-        require_room(target, elements, written, "out_buffer")
-    launch_kernel(get_transpose_kernel(convolution), (target, source), options)
-    target._order = get_transposed_layout(convolution)
+        arguments.require_room(target, elements, written, "out_buffer")
+    arguments.launch_kernel(kernels.get_transpose_kernel(convolution), (target, source), options)
+    target._order = kernels.get_transposed_layout(convolution)
     return target

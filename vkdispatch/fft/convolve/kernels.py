@@ -246,7 +246,7 @@ class LongConvolution(KernelSequence):
             back(*outputs, product, graph=graph)
 
     def _kernels(self) -> list[Any]:
-        steps = [each for pair in zip(self._products, self._back, strict=True) for each in pair]
+        steps = [kernel for pair in zip(self._products, self._back, strict=True) for kernel in pair]
         return [self._forward, *steps]
 
 
@@ -363,12 +363,10 @@ def _trace_planes(
         values = steps.transform_rows(steps.read_rows(), inverse=False)
         values = steps.transform_columns(steps.rows_to_columns(values), inverse=False)
         product: list[Any] = [vc.new_register(plan.compute_type) for _ in values]
-
-        def multiply(number: int, index: Any) -> None:
+        origin = 0 if planes.inner_only else steps.origin
+        for number, index in steps.column_places(plan.columns.stages[-1], origin):
             factor = hold(cast(kernel[index], plan.compute_type))
             product[number][:] = values[number] * vc.to_complex(factor.real, -factor.imag)
-
-        steps.at_columns(plan.columns.stages[-1], 0 if planes.inner_only else steps.origin, multiply)
         values = steps.transform_columns_by(back, layout, product, inverse=True)
         values = steps.transform_rows(steps.columns_to_rows(values, back.stages[-1]), inverse=True)
         steps.write_rows(steps.normalize(values) if planes.normalize else values)
@@ -412,30 +410,18 @@ def _trace(convolution: Convolution, plan: passes.Pass, most: int | None) -> Sha
     """Trace a convolution by a plan whose maps have at most so many statements."""
     signal, spectra, inverse = convolution.transform, convolution.spectra, plan_inverse(plan)
     least = passes.count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
-    with fft_context(
-        signal.shape,
-        signal.axis,
-        compute_type=signal.compute_type,
-        name=convolution.name,
-        plan=plan,
-        least=least,
-        most=most,
-    ) as context:
-        io = context.make_io_manager(
-            signal.output_map,
-            signal.output_type,
-            signal.input_type,
-            signal.input_map,
-            spectra.kernel,
-            words=True,
-        )
+    shape, axis, kind = signal.shape, signal.axis, signal.compute_type
+    options: dict[str, Any] = {"compute_type": kind, "name": convolution.name, "plan": plan}
+    with fft_context(shape, axis, **options, least=least, most=most) as context:
+        output, read = (signal.output_map, signal.output_type), (signal.input_type, signal.input_map)
+        io = context.make_io_manager(*output, *read, spectra.kernel, words=True)
         io.read_input(signal_range=signal.signal_range)
         context.execute(inverse=False)
         if inverse is plan:
             context.register_shuffle()
             registers = context.registers
         else:
-            config = FFTConfig(signal.shape, signal.axis, compute_type=signal.compute_type, plan=inverse)
+            config = FFTConfig(shape, axis, compute_type=kind, plan=inverse)
             registers = context.registers.view_as(context.resources.view_as(config))
         saved = None
         if spectra.count > 1:

@@ -14,7 +14,7 @@ from vkdispatch.fft.plan.stages import add, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace import ops
 from vkdispatch.fft.trace.io import IOProxy, LongMap
-from vkdispatch.fft.trace.transform import FFTRegisters, transform
+from vkdispatch.fft.trace.transform import FFTRegisters, guard, transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -139,7 +139,7 @@ def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> It
     place, line = resources.place, resources.line
     for turn in range(stage.rounds):
         first = stage.first_output(place.thread, turn)
-        with ops.guard(_list_conditions(resources, stage_index, turn)):
+        with guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 index = add(first, i * stage.previous)
                 flat = add(line.first, multiply(index, line.stride))
@@ -180,19 +180,9 @@ def _make_spot(
     bounds: tuple[int, int],
     flat: Any,
 ) -> ops.Spot:
-    stage = resources.config.stages[stage_index]
-    return ops.Spot(
-        resources.line,
-        index,
-        bounds,
-        flat,
-        turn * stage.radix + i,
-        stage.registers,
-        i,
-        stage.radix,
-        turn,
-        stage.rounds,
-    )
+    line, stage = resources.line, resources.config.stages[stage_index]
+    number = turn * stage.radix + i
+    return ops.Spot(line, index, bounds, flat, number, stage.registers, i, stage.radix, turn, stage.rounds)
 
 
 def _list_spots(
@@ -204,9 +194,8 @@ def _list_spots(
     step = line.step(layout)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(place.thread, turn)
-        base = add(line.origin(layout), multiply(butterfly, step))
-        base = hold(base)
-        with ops.guard(_list_conditions(resources, stage_index, turn)):
+        base = hold(add(line.origin(layout), multiply(butterfly, step)))
+        with guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 bounds = stage.input_bounds(turn, i)
                 if limit is not None and bounds[0] >= limit:
@@ -214,18 +203,18 @@ def _list_spots(
                 index = add(butterfly, i * stage.butterflies)
                 flat = add(base, i * stage.butterflies * step)
                 below = True if limit is None or bounds[1] < limit else index < limit
-                with ops.guard([below]):
+                with guard([below]):
                     yield _make_spot(resources, stage_index, turn, i, index, bounds, flat)
 
 
 def _list_transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[ops.Spot]:
     """Yield the input of the first stage in the transposed layout of convolutions."""
     stage, grid = resources.config.stages[0], resources.grid
-    base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
-    base = hold(base)
+    base = hold(grid.transposed_base(stage.registers, inner_only))
+    step = grid.transposed_step(inner_only)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(resources.place.thread, turn)
-        with ops.guard(_list_conditions(resources, 0, turn)):
+        with guard(_list_conditions(resources, 0, turn)):
             for i in range(stage.radix):
                 index, bounds = add(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
                 flat = add(base, (turn * stage.radix + i) * step)
@@ -338,12 +327,16 @@ class FFTContext:
             A map is not a mapping function.
         """
         output = IOProxy(parse_map(output_map, "output_map") or output_type, "output", words)
-        own = separate or output_map is not None or input_map is not None
+        has_two_sides = separate or output_map is not None or input_map is not None
         read_type = input_type or output_type or complex64
-        read = IOProxy(parse_map(input_map, "input_map") or read_type, "input", words) if own else output
+        read = (
+            IOProxy(parse_map(input_map, "input_map") or read_type, "input", words)
+            if has_two_sides
+            else output
+        )
         kernel = IOProxy(kernel_map, "kernel")
         self._declare_once()
-        sides = [output, read, kernel] if own else [output, kernel]
+        sides = [output, read, kernel] if has_two_sides else [output, kernel]
         annotations, names = [], []
         for side in sides:
             annotations += side.buffer_types

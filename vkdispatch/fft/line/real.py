@@ -13,7 +13,7 @@ A line of the buffer is h + 1 complex numbers; a workgroup reads all of its line
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -26,14 +26,14 @@ from vkdispatch.fft.trace.transform import (
     SharedLines,
     annotation_of,
     cast,
+    guard,
     host_type,
     multiply_by_i,
     roots_of_unity,
     rotate,
-    trace_if,
-    trace_in_order,
     transform,
     unwrap,
+    values_in_order,
 )
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -68,16 +68,14 @@ class _Lines:
         self.half = self.split.length
         self.place = Place(self.grid)
         self.thread = self.place.thread
-        first = multiply(self.place.line_number, self.half + 1)
-        self.first = hold(first)
+        self.first = hold(multiply(self.place.line_number, self.half + 1))
         self.registers = FFTRegisters(self.split, self.compute_type)
         self.shared: SharedLines | None = None
         if plan.layout is not None:
             self.shared = SharedLines(
                 plan.layout, self.split, self.compute_type, self.place.line, self.grid.lines * plan.row
             )
-        row = multiply(self.place.line, plan.row)
-        self.row = hold(row)
+        self.row = hold(multiply(self.place.line, plan.row))
 
     def memory(self) -> SharedLines:
         """Return workgroup memory, which the plan has."""
@@ -100,25 +98,24 @@ class _Lines:
         """Return exp(-2 pi i index / n)."""
         return hold(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
 
-    def each_butterfly(self, stage: Stage, action: Callable[[int, Any], None], everywhere: bool) -> None:
-        """Trace `action(turn, butterfly)` for the butterflies; `everywhere`: also those of missing lines."""
+    def butterflies(self, stage: Stage, *, everywhere: bool) -> Iterator[tuple[int, Any]]:
+        """Yield turns and butterflies, each within its guard; `everywhere`: also those of missing lines."""
         for turn in range(stage.rounds):
             butterfly = stage.butterfly(self.thread, turn)
             conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]
-            trace_if(conditions, functools.partial(action, turn, butterfly))
+            with guard(conditions):
+                yield turn, butterfly
 
-    def in_order(self, action: Callable[[Any, Any, Any], None]) -> None:
-        """Trace an action for all values of the lines, in the order of memory.
+    def in_order(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield all values of the lines in the order of memory, each within its guard.
 
-        Its arguments are the index in the buffer, the place in workgroup memory, the position in the line.
+        A value is given by its index in the buffer, its place in workgroup memory, its position in the line.
         """
         values, row, grid = self.half + 1, self.plan.row, self.grid
-
-        def act(index: Any, element: Any) -> None:
+        threads = grid.lines * grid.threads
+        for index, element in values_in_order(grid.lines * values, threads, grid.outer * values):
             line, rest = hold(element // values), hold(element % values)
-            action(index, element if row == values else line * row + rest, rest)
-
-        trace_in_order(grid.lines * values, grid.lines * grid.threads, grid.outer * values, act)
+            yield index, element if row == values else line * row + rest, rest
 
     def open_input(self) -> tuple[Callable[[Any], Any], Any]:
         """Return a function that reads a value at an index, and the index of the line's first value."""
@@ -132,14 +129,16 @@ class _Lines:
         """Copy the lines to workgroup memory."""
         shared = self.memory()
         shared.wait_for_readers()
-        self.in_order(lambda index, slot, _: shared.array.__setitem__(slot, self.load(index)))
+        for index, place, _ in self.in_order():
+            shared.array[place] = self.load(index)
         vc.barrier()
 
     def write_out(self) -> None:
         """Copy the lines from workgroup memory to the buffer."""
         shared = self.memory()
         vc.barrier()
-        self.in_order(lambda index, slot, _: self.store(index, shared.array[slot]))
+        for index, place, _ in self.in_order():
+            self.store(index, shared.array[place])
 
 
 def combine(a: Any, b: Any) -> tuple[Any, Any]:
@@ -150,10 +149,13 @@ def combine(a: Any, b: Any) -> tuple[Any, Any]:
     )
 
 
-def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k]; `weigh` multiplies by w^k."""
+def spectrum_pair(a: Any, b: Any, root: Any) -> tuple[Any, Any]:
+    """Return X[k] and X[h - k] for a = Z[k], b = Z[h - k] and the root w^k."""
     total, difference = combine(a, b)
-    odd = weigh(hold(multiply_by_i(difference, -1)))
+    return _join_odd(total, hold(hold(multiply_by_i(difference, -1)) * root))
+
+
+def _join_odd(total: Any, odd: Any) -> tuple[Any, Any]:
     left, right = hold((total + odd) * 0.5), hold((total - odd) * 0.5)
     return left, hold(vc.to_complex(right.real, -right.imag))
 
@@ -164,13 +166,10 @@ def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any
 def _trace_forward(lines: _Lines, scale: float) -> None:
     stage, half = lines.split.stages[0], lines.half
     source, first = lines.open_input()
-
-    def read(turn: int, butterfly: Any) -> None:
+    for turn, butterfly in lines.butterflies(stage, everywhere=lines.plan.staged):
         base = add(first, butterfly)
         for i in range(stage.radix):
             lines.registers[turn * stage.radix + i] = source(add(base, i * stage.butterflies))
-
-    lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
     transform(lines.registers, lines.exchange(), lines.thread, inverse=False)
     if scale != 1:
         lines.registers.scale(scale)
@@ -180,14 +179,11 @@ def _trace_forward(lines: _Lines, scale: float) -> None:
         _store_pairs(lines, list(lines.registers), 0)
         vc.barrier()
         array = lines.memory().array
-
-        def write(index: Any, slot: Any, k: Any) -> None:
-            opposite = slot + half - 2 * k
+        for index, place, k in lines.in_order():
+            opposite = place + half - 2 * k
             root = lines.root(k)
-            a, b = hold(array[slot]), hold(array[opposite])
-            lines.store(index, spectrum_pair(a, b, lambda value: hold(value * root))[0])
-
-        lines.in_order(write)
+            a, b = hold(array[place]), hold(array[opposite])
+            lines.store(index, spectrum_pair(a, b, root)[0])
     else:
         _write_middle(lines)
         _write_pairs(lines)
@@ -196,25 +192,22 @@ def _trace_forward(lines: _Lines, scale: float) -> None:
 def _write_alone(lines: _Lines) -> None:
     """Write the spectrum of a line that one invocation holds."""
     half, values = lines.half, list(lines.registers)
-    linear = lines.plan.linear
-    found: dict[int, Any] = {}
+    spectrum: dict[int, Any] = {}
     for k in range((half + 1) // 2):
-        turn = functools.partial(rotate, numerator=k, denominator=2 * half, sign=-1)
-        found[k], found[half - k] = spectrum_pair(values[k], values[-k % half], turn)
+        total, difference = combine(values[k], values[-k % half])
+        odd = rotate(hold(multiply_by_i(difference, -1)), k, 2 * half, -1)
+        spectrum[k], spectrum[half - k] = _join_odd(total, odd)
     if half % 2 == 0:
-        found[half // 2] = hold(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
-    if linear:
+        spectrum[half // 2] = hold(vc.to_complex(values[half // 2].real, -values[half // 2].imag))
+    if lines.plan.linear:
         array = lines.memory().array
         for k in range(half + 1):
-            array[add(lines.row, k)] = found[k]
+            array[add(lines.row, k)] = spectrum[k]
         lines.write_out()
         return
-
-    def write() -> None:
+    with guard([lines.place.active]):
         for k in range(half + 1):
-            lines.store(add(lines.first, k), found[k])
-
-    trace_if([lines.place.active], write)
+            lines.store(add(lines.first, k), spectrum[k])
 
 
 def _write_middle(lines: _Lines) -> None:
@@ -225,10 +218,8 @@ def _write_middle(lines: _Lines) -> None:
     i, butterfly = divmod(half // 2, stage.butterflies)
     turn, thread = divmod(butterfly, stage.threads)
     value = lines.registers[turn * stage.radix + i]
-    trace_if(
-        [lines.thread == thread, lines.place.active],
-        lambda: lines.store(add(lines.first, half // 2), vc.to_complex(value.real, -value.imag)),
-    )
+    with guard([lines.thread == thread, lines.place.active]):
+        lines.store(add(lines.first, half // 2), vc.to_complex(value.real, -value.imag))
 
 
 def _write_pairs(lines: _Lines) -> None:
@@ -240,7 +231,7 @@ def _write_pairs(lines: _Lines) -> None:
     parts: list[Sequence[Any]] = [values]
     if layout.parts == 2:
         parts = [[value.real for value in values], [value.imag for value in values]]
-    pairs = [[_new_registers(part[0], rounds) for _ in range(2)] for part in parts]
+    pairs = [[[vc.new_register(part[0].var_type) for _ in range(rounds)] for _ in range(2)] for part in parts]
     for part, (near, far) in zip(parts, pairs, strict=True):
         for chunk in range(layout.chunks):
             _store_pairs(lines, part, chunk)
@@ -251,23 +242,16 @@ def _write_pairs(lines: _Lines) -> None:
         conditions: list[Any] = [lines.place.active]
         if (turn + 1) * threads > count:
             conditions.append(k < count)
-
-        def write(turn: int = turn, k: Any = k) -> None:
+        with guard(conditions):
             root = lines.root(k)
             if layout.parts == 1:
                 a, b = pairs[0][0][turn], pairs[0][1][turn]
             else:
                 a = hold(vc.to_complex(pairs[0][0][turn], pairs[1][0][turn]))
                 b = hold(vc.to_complex(pairs[0][1][turn], pairs[1][1][turn]))
-            left, right = spectrum_pair(a, b, lambda value: hold(value * root))
+            left, right = spectrum_pair(a, b, root)
             lines.store(lines.first + k, left)
             lines.store(lines.first + half - k, right)
-
-        trace_if(conditions, write)
-
-
-def _new_registers(like: Any, count: int) -> list[Any]:
-    return [vc.new_register(like.var_type) for _ in range(count)]
 
 
 def _store_pairs(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
@@ -280,44 +264,31 @@ def _store_pairs(lines: _Lines, values: Sequence[Any], chunk: int) -> None:
     pieces = shared.layout.chunks
     size = half // 2 // pieces if pieces > 1 else half
     shared.wait_for_readers()
-
-    def write(turn: int, butterfly: Any) -> None:
+    for turn, butterfly in lines.butterflies(stage, everywhere=True):
         for i in range(stage.radix):
             value, bounds = values[turn * stage.radix + i], stage.input_bounds(turn, i)
             k = add(butterfly, i * stage.butterflies)
             near, low = add(lines.row, k), chunk * size
-            put = functools.partial(_put, shared.array, value)
-            _trace_between(k, bounds, (low, low + size), put, near - low)
+            with guard(_conditions_between(k, bounds, low, low + size)):
+                shared.array[near - low] = value
             if pieces > 1:
                 opposite = add(lines.row, half + size - low) - k
-                _trace_between(k, bounds, (half - low - size + 1, half - low + 1), put, opposite)
+                with guard(_conditions_between(k, bounds, half - low - size + 1, half - low + 1)):
+                    shared.array[opposite] = value
             if turn == i == chunk == 0:
-                trace_if([k == 0], functools.partial(put, add(lines.row, size)))
-
-    lines.each_butterfly(stage, write, everywhere=True)
-
-
-def _put(array: Any, value: Any, place: Any) -> None:
-    array[place] = value
+                with guard([k == 0]):
+                    shared.array[add(lines.row, size)] = value
 
 
-def _trace_between(
-    k: Any, bounds: tuple[int, int], limits: tuple[int, int], action: Callable[[Any], None], place: Any
-) -> None:
-    """Trace `action(place)` where limits[0] <= k < limits[1]; k is known to be within `bounds`."""
-    low, high = limits
+def _conditions_between(k: Any, bounds: tuple[int, int], low: int, high: int) -> list[Any]:
+    """Return the conditions of low <= k < high for a k that is known to be within `bounds`."""
     if bounds[1] < low or bounds[0] >= high:
-        return
-    conditions = []
-    if bounds[0] < low:
-        conditions.append(k >= low)
-    if bounds[1] >= high:
-        conditions.append(k < high)
-    trace_if(conditions, lambda: action(place))
+        return [False]
+    conditions = [k >= low] if bounds[0] < low else []
+    return [*conditions, k < high] if bounds[1] >= high else conditions
 
 
 def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, rounds: int, count: int) -> None:
-    """Load pairs from workgroup memory."""
     threads, half, shared = lines.grid.threads, lines.half, lines.memory()
     pieces = shared.layout.chunks
     size = half // 2 // pieces if pieces > 1 else count
@@ -327,12 +298,9 @@ def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, roun
         bounds = turn * threads, (turn + 1) * threads - 1
         near_place = add(lines.row, k) - low
         far_place = near_place + size if pieces > 1 else add(lines.row, half) - k
-
-        def take(place: Any, turn: int = turn, opposite: Any = far_place) -> None:
-            near[turn][:] = shared.array[place]
-            far[turn][:] = shared.array[opposite]
-
-        _trace_between(k, bounds, (low, low + size), take, near_place)
+        with guard(_conditions_between(k, bounds, low, low + size)):
+            near[turn][:] = shared.array[near_place]
+            far[turn][:] = shared.array[far_place]
 
 
 # ---- inverse ---------------------------------------------------------------------------------------
@@ -342,18 +310,16 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
     stage = lines.split.stages[0]
     source, first = lines.open_input()
     alone = lines.plan.half.layout is None
-
-    def scale_value(value: Any) -> Any:
-        return value if scale == 1 else hold(value * scale)
-
-    def read(turn: int, butterfly: Any) -> None:
+    for turn, butterfly in lines.butterflies(stage, everywhere=lines.plan.staged):
         near, far = add(first, butterfly), add(first, lines.half) - butterfly
         for i in range(stage.radix):
             k = add(butterfly, i * stage.butterflies)
             a = source(add(near, i * stage.butterflies))
             b = source(far - i * stage.butterflies if i else far)
             if turn == i == 0:
-                trace_if([k == 0], functools.partial(_make_real, a, b))
+                # the imaginary parts of X[0] and X[n / 2] are zero for real lines
+                with guard([k == 0]):
+                    a.imag, b.imag = 0, 0
             total, difference = combine(a, b)
             turned = hold(multiply_by_i(difference, 1))
             if alone:
@@ -361,36 +327,23 @@ def _trace_inverse(lines: _Lines, scale: float) -> None:
             else:
                 root = lines.root(k)
                 odd = hold(turned * vc.to_complex(root.real, -root.imag))
-            lines.registers[turn * stage.radix + i] = scale_value(total + odd)
-
-    lines.each_butterfly(stage, read, everywhere=lines.plan.staged)
+            value = total + odd if scale == 1 else hold((total + odd) * scale)
+            lines.registers[turn * stage.radix + i] = value
     transform(lines.registers, lines.exchange(), lines.thread, inverse=True)
     last = lines.split.stages[-1]
-    shared = lines.shared
     if not lines.plan.linear:
-
-        def write(turn: int, butterfly: Any) -> None:
+        for turn, butterfly in lines.butterflies(last, everywhere=False):
             base = add(lines.first, butterfly)
             for i in range(last.radix):
                 lines.store(add(base, i * last.butterflies), lines.registers[turn * last.radix + i])
-
-        lines.each_butterfly(last, write, everywhere=False)
         return
-    assert shared is not None
+    shared = lines.memory()
     shared.wait_for_readers()
-
-    def keep(turn: int, butterfly: Any) -> None:
+    for turn, butterfly in lines.butterflies(last, everywhere=True):
         base = add(lines.row, butterfly)
         for i in range(last.radix):
             shared.array[add(base, i * last.butterflies)] = lines.registers[turn * last.radix + i]
-
-    lines.each_butterfly(last, keep, everywhere=True)
     # the padding behind the reals
-    trace_if([lines.thread == 0], lambda: shared.array.__setitem__(add(lines.row, lines.half), 0))
+    with guard([lines.thread == 0]):
+        shared.array[add(lines.row, lines.half)] = 0
     lines.write_out()
-
-
-def _make_real(*values: Any) -> None:
-    """Clear the imaginary parts of X[0] and X[n / 2], which are zero for real lines."""
-    for value in values:
-        value.imag = 0

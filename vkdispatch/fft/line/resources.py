@@ -12,8 +12,8 @@ from vkdispatch.fft.arguments import parse_axis, parse_shape, require_complex
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Stage, add, find_prime_factors, hold, multiply
 from vkdispatch.fft.trace.line_kernel import Place
-from vkdispatch.fft.trace.ops import Line, guard
-from vkdispatch.fft.trace.transform import FFTRegisters, SharedLines, move_in_parts
+from vkdispatch.fft.trace.ops import Line
+from vkdispatch.fft.trace.transform import FFTRegisters, SharedLines, guard, move_in_parts
 
 
 class FFTConfig:
@@ -200,8 +200,7 @@ class FFTSDataManager:
             first, last = chunk * piece, (chunk + 1) * piece - 1
             lines.wait_for_readers()
             for turn in range(source.rounds):
-                start = source.first_output(thread, turn)
-                start = hold(start)
+                start = hold(source.first_output(thread, turn))
                 with guard(source.conditions(thread, turn)):
                     for i in range(source.radix):
                         position = add(start, i * source.previous)

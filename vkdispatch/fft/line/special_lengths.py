@@ -1,7 +1,6 @@
 """Lines of special lengths: large prime factors, primes in two invocations, short contiguous lines."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from vkdispatch.fft.plan.stages import Stage, add, find_primitive_root, hold, mu
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.io import Element, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_types, linear_slots, trace_line_kernel
-from vkdispatch.fft.trace.ops import guard
-from vkdispatch.fft.trace.transform import Slot, dft, host_type, trace_if
+from vkdispatch.fft.trace.transform import Slot, dft, guard, host_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Tables of Bluestein's and Rader's algorithms --------------------------------------------------------
@@ -59,11 +57,8 @@ def conjugate_if(value: Any, wanted: bool) -> Any:
 
 @memoize
 def _powers(prime: int) -> Any:
-    root, power, found = find_primitive_root(prime), 1, []
-    for _ in range(prime - 1):
-        found.append(power)
-        power = power * root % prime
-    return np.array(found, np.uint32)
+    root = find_primitive_root(prime)
+    return np.array([pow(root, q, prime) for q in range(prime - 1)], np.uint32)
 
 
 @memoize
@@ -87,23 +82,16 @@ def rader_spectrum(prime: int, compute_type: DType) -> vc.ConstantArray:
 
 def read_staged(kernel: LineKernel, source: Any) -> None:
     """Read the registers from a buffer of contiguous lines."""
-    row = multiply(kernel.place.line, kernel.plan.grid.length)
-    entries = kernel.entries(kernel.split.stages[0])
-    wanted = [
-        Slot(add(row, entry.index), conditions_of_thread(kernel, conditions)) for entry, conditions in entries
-    ]
-    for (entry, _), value in zip(entries, read_lines(kernel, source, wanted), strict=True):
-        kernel.registers[entry.register] = value
+    values = read_lines(kernel, source, _list_slots(kernel, kernel.split.stages[0]))
+    for number, value in enumerate(values):
+        kernel.registers[number] = value
 
 
 def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
     """Write the registers to a buffer of contiguous lines."""
-    row = multiply(kernel.place.line, kernel.plan.grid.length)
-    entries = kernel.entries(kernel.split.stages[-1])
-    places = [
-        Slot(add(row, entry.index), conditions_of_thread(kernel, conditions)) for entry, conditions in entries
-    ]
-    write_lines(kernel, [kernel.registers[entry.register] for entry, _ in entries], places, target, kind)
+    stage = kernel.split.stages[-1]
+    values = list(kernel.registers)[: stage.registers]
+    write_lines(kernel, values, _list_slots(kernel, stage), target, kind)
 
 
 def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
@@ -131,10 +119,8 @@ def write_lines(
     taken = kernel.shared.rearrange(values, places, [Slot(slot.place) for _, slot in pairs])
     base = _first(kernel)
     for (at, slot), value in zip(pairs, taken, strict=True):
-        trace_if(
-            slot.conditions,
-            lambda at=at, value=value: target.__setitem__(add(base, at), vc.to_dtype(kind, value)),  # type: ignore[misc]
-        )
+        with guard(slot.conditions):
+            target[add(base, at)] = vc.to_dtype(kind, value)
 
 
 def _first(kernel: LineKernel) -> Any:
@@ -143,9 +129,16 @@ def _first(kernel: LineKernel) -> Any:
     return (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
 
 
-def conditions_of_thread(kernel: LineKernel, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the conditions without that of the line: missing lines have a place in workgroup memory too."""
-    return tuple(condition for condition in conditions if condition is not kernel.place.active)
+def _list_slots(
+    kernel: LineKernel, stage: Stage, position: Callable[[Entry], Any] = lambda entry: entry.index
+) -> list[Slot]:
+    """Return the places of an invocation's values at a stage, with contiguous lines in workgroup memory."""
+    row = multiply(kernel.place.line, kernel.plan.grid.length)
+    # without the condition of the line: missing lines have a place in workgroup memory too
+    return [
+        Slot(add(row, position(entry)), tuple(c for c in conditions if c is not kernel.place.active))
+        for entry, conditions in kernel.entries(stage)
+    ]
 
 
 def make_staged_kernel(plan: Pass, transform: Transform) -> ShaderFunction:
@@ -225,11 +218,7 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | LineBuffers, inve
         )
 
     def slots(stage: Stage, index: Callable[[Entry], Any]) -> list[Slot]:
-        found = [
-            Slot(add(row, index(entry)), conditions_of_thread(kernel, conditions))
-            for entry, conditions in kernel.entries(stage)
-        ]
-        return [*found, Slot(row, () if leader is True else (leader,))]
+        return [*_list_slots(kernel, stage, index), Slot(row, () if leader is True else (leader,))]
 
     def source(entry: Entry) -> Any:
         # idle invocations would read beyond the table
@@ -280,8 +269,7 @@ def _within(index: Any, stage: Stage) -> Any:
 def element_of(kernel: LineKernel, entry: Entry) -> Element:
     """Return the value that a register holds."""
     place, stride = kernel.place, kernel.plan.grid.stride
-    base = add(place.first, multiply(entry.start, stride))
-    base = hold(base)
+    base = hold(add(place.first, multiply(entry.start, stride)))
     return Element(place.outer, place.inner, entry.index, entry.bounds, add(base, entry.offset * stride))
 
 
@@ -341,7 +329,8 @@ class _Lines:
             value = source[vc.min(index, self._all - 1) if self._ragged else index]
             values.append(vc.to_dtype(complex64, value).to_register())
         for (at, within), value in zip(self._pieces(), values, strict=True):
-            trace_if(within, lambda at=at, value=value: self._memory.__setitem__(at, value))  # type: ignore[misc]
+            with guard(within):
+                self._memory[at] = value
         vc.barrier()
 
     def write(self, target: Any, kind: DType) -> None:
@@ -351,10 +340,8 @@ class _Lines:
         for (at, within), value in zip(self._pieces(), values, strict=True):
             index = add(self._start, at).to_register()
             conditions = [*within, index < self._all] if self._ragged else within
-            trace_if(
-                conditions,
-                lambda index=index, value=value: target.__setitem__(index, vc.to_dtype(kind, value)),  # type: ignore[misc]
-            )
+            with guard(conditions):
+                target[index] = vc.to_dtype(kind, value)
 
     def _pieces(self) -> Iterator[tuple[Any, list[Any]]]:
         """Yield the places of an invocation's values, each with the conditions that it exists."""
@@ -375,14 +362,14 @@ class _Lines:
         values = [vc.new_register(complex64) for _ in range(half)]
         total = vc.new_register(complex64)
         cosines, sines = (kernel * scale for kernel in _spectra(self._length, inverse))
-        with self._if_sums():
+        with vc.if_block(self._sums):
             total[:] = first + spectrum[0]
             values[0][:] = first * scale + spectrum[0] * float(cosines[0].real)
-            for value, each, factor in zip(values[1:], spectrum[1:], cosines[1:], strict=True):
-                value[:] = each * complex(factor)
+            for value, term, factor in zip(values[1:], spectrum[1:], cosines[1:], strict=True):
+                value[:] = term * complex(factor)
         with vc.else_block():
-            for value, each, factor in zip(values, spectrum, sines, strict=True):
-                value[:] = each * complex(factor)
+            for value, term, factor in zip(values, spectrum, sines, strict=True):
+                value[:] = term * complex(factor)
         outcome = dft(values, 1)
         self._combine(outcome, total if scale == 1 else hold(total * scale))
 
@@ -392,7 +379,7 @@ class _Lines:
         half, middle = len(order), len(order) // 2 + 1
         memory, row = self._memory, self._row
         vc.barrier()
-        with self._if_sums():
+        with vc.if_block(self._sums):
             for m in range(middle, half):
                 memory[add(row, m)] = outcome[m]
         with vc.else_block():
@@ -401,7 +388,7 @@ class _Lines:
         vc.barrier()
         evens = [vc.new_register(complex64) for _ in range(middle)]
         odds = [vc.new_register(complex64) for _ in range(middle)]
-        with self._if_sums():
+        with vc.if_block(self._sums):
             for m in range(middle):
                 evens[m][:], odds[m][:] = outcome[m], memory[add(row, m)]
         with vc.else_block():
@@ -414,18 +401,13 @@ class _Lines:
             memory[add(row, position)] = even + odd
             memory[add(row, self._length - position)] = even - odd
 
-        with self._if_sums():
+        with vc.if_block(self._sums):
             memory[row] = total
             for m in range(middle):
                 put(m, evens[m], odds[m])
         with vc.else_block():
             for m in range(middle, half):
                 put(m, evens[m - middle], odds[m - middle])
-
-    @contextmanager
-    def _if_sums(self) -> Iterator[None]:
-        with vc.if_block(self._sums):
-            yield
 
 
 class _SumsOrDifferences(Sequence[Any]):

@@ -12,44 +12,18 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.families.arguments import parse_axes
+from vkdispatch.families.operands import require_buffer
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.arguments import (
-    Options,
-    argument_count,
-    launch_kernel,
-    parse_axis,
-    parse_map,
-    parse_norm,
-    parse_range,
-    parse_shape,
-    require_any,
-    require_axes,
-    require_buffer,
-    require_count,
-    require_neighbours,
-    require_rfft_buffer,
-    require_room,
-    resolve_compute_type,
-    resolve_input_type,
-    resolve_output_type,
-    resolve_scaling,
-)
+from vkdispatch.fft import arguments
+from vkdispatch.fft.arguments import Options
 from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.line.special_lengths import make_staged_kernel
 from vkdispatch.fft.many.long import make_column_fft, make_long_fft, make_long_real_fft
 from vkdispatch.fft.many.passes import Program
 from vkdispatch.fft.many.planes import make_plane_kernel
-from vkdispatch.fft.plan.passes import (
-    Pass,
-    Transform,
-    device_limits,
-    plan_for_long_maps,
-    plan_long_line,
-    plan_pass,
-    plan_real,
-    plan_staged,
-)
+from vkdispatch.fft.plan import passes as plans
+from vkdispatch.fft.plan.passes import Pass, Transform
 from vkdispatch.fft.plan.planes import plan_planes
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.shader.map import MappingFunction
@@ -60,7 +34,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 def get_fft_kernel(transform: Transform) -> Any:
     """Return the kernel of a transform. Raises ValueError if its lines are too long."""
-    return build_fft_kernel(transform, device_limits())
+    return build_fft_kernel(transform, plans.device_limits())
 
 
 @functools.cache
@@ -74,8 +48,8 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     staged = _make_staged_fft(transform)
     if staged is not None:
         return staged
-    long_line = plan_long_line(transform)
-    plan = long_line or plan_pass(transform.shape, transform.axis, transform.compute_type)
+    long_line = plans.plan_long_line(transform)
+    plan = long_line or plans.plan_pass(transform.shape, transform.axis, transform.compute_type)
     if plan is None:
         with tracing_for(kernel=transform.kernel_index):
             return make_long_fft(transform)
@@ -83,29 +57,18 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     columns = None if plan.layout is None else make_column_fft(transform)
     if columns is not None:
         return columns
-    fewer = plan if long_line or not transform.is_mapped else plan_for_long_maps(plan, transform)
+    fewer = plan if long_line or not transform.is_mapped else plans.plan_for_long_maps(plan, transform)
     return trace_for_maps(lambda plan, most: _trace(transform, plan, most, long_line), plan, fewer)
 
 
 def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass | None) -> ShaderFunction:
     """Trace a transform in one pass, whose maps have at most so many statements."""
-    with fft_context(
-        transform.shape,
-        transform.axis,
-        compute_type=transform.compute_type,
-        name=transform.name,
-        plan=plan,
-        most=most,
-    ) as context:
-        io = context.make_io_manager(
-            transform.output_map,
-            transform.output_type,
-            transform.input_type,
-            transform.input_map,
-            separate=transform.separate,
-            words=not transform.r2c,
-        )
-        r2c, inverse = transform.r2c, transform.inverse
+    r2c, inverse = transform.r2c, transform.inverse
+    options: dict[str, Any] = {"compute_type": transform.compute_type, "name": transform.name, "plan": plan}
+    with fft_context(transform.shape, transform.axis, **options, most=most) as context:
+        output = (transform.output_map, transform.output_type)
+        read = (transform.input_type, transform.input_map)
+        io = context.make_io_manager(*output, *read, separate=transform.separate, words=not r2c)
         with tracing_for(kernel=transform.kernel_index):
             io.read_input(r2c=r2c, inverse=inverse, signal_range=transform.signal_range)
             context.execute(inverse)
@@ -123,7 +86,7 @@ def _make_staged_fft(transform: Transform) -> ShaderFunction | None:
     """Return the kernel of a transform of short contiguous lines; None for others."""
     if transform.is_mapped or transform.r2c or transform.signal_range is not None:
         return None
-    plan = plan_staged(transform.shape, transform.axis, transform.compute_type)
+    plan = plans.plan_staged(transform.shape, transform.axis, transform.compute_type)
     return None if plan is None else make_staged_kernel(plan, transform)
 
 
@@ -131,7 +94,7 @@ def _make_real_fft(transform: Transform) -> ShaderFunction | Program | None:
     """Return the kernel of a real transform by a complex one of half the length, or None if there is none."""
     if transform.is_mapped or transform.separate or transform.signal_range is not None:
         return None
-    plan = plan_real(transform.count, transform.length, transform.compute_type)
+    plan = plans.plan_real(transform.count, transform.length, transform.compute_type)
     if plan is None:
         return make_long_real_fft(transform)
     return make_real_kernel(plan, transform)
@@ -143,7 +106,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
     `transform` is that of the last axis, with the normalization of both. There is none on a CPU, where
     workgroup memory is as slow as any other and two kernels do less.
     """
-    return None if device_facts().is_cpu else build_plane_kernel(transform, device_limits())
+    return None if device_facts().is_cpu else build_plane_kernel(transform, plans.device_limits())
 
 
 @functools.cache
@@ -166,10 +129,12 @@ def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
     TypeError, ValueError
         A map is not a mapping function, or a type is not complex.
     """
-    input_map = parse_map(options.input_map, "input_map")
-    output_map = parse_map(options.output_map, "output_map")
-    output_type = resolve_output_type(buffers, output_map, options.output_type)
-    return resolve_input_type(buffers, input_map, output_map, options.input_type, output_type), output_type
+    input_map = arguments.parse_map(options.input_map, "input_map")
+    output_map = arguments.parse_map(options.output_map, "output_map")
+    output_type = arguments.resolve_output_type(buffers, output_map, options.output_type)
+    return arguments.resolve_input_type(
+        buffers, input_map, output_map, options.input_type, output_type
+    ), output_type
 
 
 def parse_transform(
@@ -188,21 +153,14 @@ def parse_transform(
     """
     shape, axis = parse_shape_and_axis(buffers, options)
     if options.r2c:
-        require_neighbours(shape, axis)
+        arguments.require_neighbours(shape, axis)
     inverse = bool(options.inverse)
-    normalize, scale = resolve_scaling(options.norm, inverse, bool(options.normalize), shape[axis])
+    normalize, scale = arguments.resolve_scaling(options.norm, inverse, bool(options.normalize), shape[axis])
+    compute_type = arguments.resolve_compute_type(options.compute_type, *types, kernel_type)
+    signal_range = arguments.parse_range(options.signal_range, shape[axis])
+    r2c, maps = bool(options.r2c), (options.input_map, options.output_map)
     return Transform(
-        shape,
-        axis,
-        resolve_compute_type(options.compute_type, *types, kernel_type),
-        inverse,
-        normalize,
-        bool(options.r2c),
-        options.input_map,
-        options.output_map,
-        *types,
-        parse_range(options.signal_range, shape[axis]),
-        scale=scale,
+        shape, axis, compute_type, inverse, normalize, r2c, *maps, *types, signal_range, scale=scale
     )
 
 
@@ -215,13 +173,15 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
         One is invalid, or the axis is the one along which the buffer holds half a spectrum.
     """
     if options.buffer_shape is not None:
-        shape = parse_shape(options.buffer_shape)
-        return shape, parse_axis(options.axis, len(shape))
-    first = next((each for each in buffers if isinstance(each, Buffer)), None)
+        shape = arguments.parse_shape(options.buffer_shape)
+        return shape, arguments.parse_axis(options.axis, len(shape))
+    first = next((value for value in buffers if isinstance(value, Buffer)), None)
     if first is None:
         raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
-    shape = parse_shape(first.real_shape if isinstance(first, RFFTBuffer) and options.r2c else first.shape)
-    axis = parse_axis(options.axis, len(shape))
+    shape = arguments.parse_shape(
+        first.real_shape if isinstance(first, RFFTBuffer) and options.r2c else first.shape
+    )
+    axis = arguments.parse_axis(options.axis, len(shape))
     if isinstance(first, RFFTBuffer) and not options.r2c and axis == len(shape) - 1:
         raise ArgumentTypeError(
             "buffer: an RFFTBuffer holds real numbers or half a spectrum along its last axis; use "
@@ -230,31 +190,32 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
     return shape, axis
 
 
-def launch(name: str, transform: Transform, arguments: Sequence[Any], options: Options) -> None:
+def launch(name: str, transform: Transform, buffers: Sequence[Any], options: Options) -> None:
     """Check the arguments of a transform's kernel, and launch or record it. `name` is the caller's."""
-    if transform.input_map is None and transform.output_map is None and not transform.separate:
-        sides = [("buffer", 1)]
-    else:
-        sides = _list_sides(transform)
-    require_count(name, arguments, sides)
+    has_two_sides = transform.is_mapped or transform.separate
+    sides = _list_sides(transform) if has_two_sides else [("buffer", 1)]
+    arguments.require_count(name, buffers, sides)
     elements = math.prod(transform.shape)
     if transform.r2c:
         elements = elements // transform.length * (transform.length // 2 + 1)
     if transform.output_type is not None:
-        require_room(arguments[0], elements, transform.output_type, "output buffer")
+        arguments.require_room(buffers[0], elements, transform.output_type, "output buffer")
     if transform.input_type is not None:
-        require_room(arguments[-1], elements, transform.input_type, "input buffer")
-    launch_kernel(get_fft_kernel(transform), arguments, options)
+        arguments.require_room(buffers[-1], elements, transform.input_type, "input buffer")
+    arguments.launch_kernel(get_fft_kernel(transform), buffers, options)
 
 
 def _list_sides(maps: Options | Transform) -> list[tuple[str, int]]:
     """Return how many arguments the output and the input have."""
-    return [("output", argument_count(maps.output_map)), ("input", argument_count(maps.input_map))]
+    return [
+        ("output", arguments.argument_count(maps.output_map)),
+        ("input", arguments.argument_count(maps.input_map)),
+    ]
 
 
 def transform_axis(buffers: Sequence[Any], options: Options) -> None:
     """Transform along one axis; see `vkdispatch.fft.fft`."""
-    require_any(buffers, "a transform needs at least one buffer")
+    arguments.require_any(buffers, "a transform needs at least one buffer")
     transform = parse_transform(options, buffers, resolve_types(options, buffers))
     launch("fft", transform, buffers, options)
 
@@ -264,17 +225,19 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
 
     The input map belongs to the first pass and the output map to the last.
     """
-    require_any(buffers, "a transform needs at least one buffer")
+    arguments.require_any(buffers, "a transform needs at least one buffer")
     input_type, output_type = resolve_types(options, buffers)
-    compute_type = resolve_compute_type(options.compute_type, input_type, output_type)
+    compute_type = arguments.resolve_compute_type(options.compute_type, input_type, output_type)
     mapped = options.input_map is not None or options.output_map is not None
     sides = _list_sides(options) if mapped else [("buffer", 1)]
-    require_count(name, buffers, sides)
+    arguments.require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers
     # the shape is that of the output buffer, or of the input buffer if only that is a buffer
     shape, _ = parse_shape_and_axis(inputs if output_type is None and input_type else buffers, options)
-    require_axes(name, shape, count, most if options.buffer_shape is None else max(len(shape), most))
+    arguments.require_axes(
+        name, shape, count, most if options.buffer_shape is None else max(len(shape), most)
+    )
     axes = range(len(shape) - count, len(shape))
     if not mapped:
         assert output_type is not None
@@ -316,7 +279,9 @@ class _Passes:
     ) -> Transform:
         """Return the transform of an axis; `input_type` is that of the input, if it is another buffer."""
         inverse = options.inverse
-        normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, self.shape[axis])
+        normalize, scale = arguments.resolve_scaling(
+            options.norm, inverse, options.normalize, self.shape[axis]
+        )
         return Transform(
             self.shape,
             axis,
@@ -338,32 +303,23 @@ def _transform_in_place(
     """Transform some axes in place, the last two with one kernel if there is one."""
     shape, inverse = passes.shape, options.inverse
     size = shape[-1] * shape[-2]
-    normalize, scale = resolve_scaling(options.norm, inverse, options.normalize, size)
-    planes = Transform(
-        shape,
-        axes[-1],
-        passes.compute_type,
-        inverse,
-        normalize,
-        input_type=passes.kind,
-        output_type=passes.kind,
-        scale=scale,
-    )
+    normalize, scale = arguments.resolve_scaling(options.norm, inverse, options.normalize, size)
+    planes = replace(passes.along(axes[-1], options), normalize=normalize, scale=scale)
     kernel = get_plane_kernel(planes)
     if kernel is not None:
-        require_room(buffers[0], math.prod(shape), passes.kind, "output buffer")
+        arguments.require_room(buffers[0], math.prod(shape), passes.kind, "output buffer")
         axes = axes[:-2]
     for axis in axes:
         launch(name, passes.along(axis, options), buffers, options)
     if kernel is not None:
-        launch_kernel(kernel, buffers, options)
+        arguments.launch_kernel(kernel, buffers, options)
 
 
 def transform_axes(buffer: object, axes: object, options: Options) -> None:
     """Transform a complex buffer along some axes, in place; see `vkdispatch.fft.fftn`."""
     given = require_buffer(buffer, "buffer").shape if options.buffer_shape is None else options.buffer_shape
-    shape = parse_shape(given)
-    options = replace(options, norm=parse_norm(options.norm), buffer_shape=shape)
+    shape = arguments.parse_shape(given)
+    options = replace(options, norm=arguments.parse_norm(options.norm), buffer_shape=shape)
     chosen = parse_axes(axes, len(shape), "axes")
     if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
         # one kernel transforms planes that fit into a workgroup
@@ -379,7 +335,7 @@ def transform_axes(buffer: object, axes: object, options: Options) -> None:
 
 def transform_real(buffer: object, options: Options) -> None:
     """Transform an RFFTBuffer along its last axis, in place; see `vkdispatch.fft.rfft`."""
-    shape = require_rfft_buffer(buffer).real_shape
+    shape = arguments.require_rfft_buffer(buffer).real_shape
     # with a map, the buffer is both the output and the input
     mapped = options.input_map is not None or options.output_map is not None
     buffers = (buffer, buffer) if mapped else (buffer,)
@@ -388,21 +344,21 @@ def transform_real(buffer: object, options: Options) -> None:
 
 def transform_last_real_axes(name: str, buffer: object, count: int, options: Options) -> None:
     """Transform the last `count` axes of an RFFTBuffer of at most three; see `vkdispatch.fft.rfft2`."""
-    shape = require_rfft_buffer(buffer).real_shape
-    require_axes(name, shape, count)
+    shape = arguments.require_rfft_buffer(buffer).real_shape
+    arguments.require_axes(name, shape, count)
     _transform_real_and_others(buffer, tuple(range(len(shape) - count, len(shape) - 1)), options)
 
 
 def transform_real_axes(buffer: object, axes: object, options: Options) -> None:
     """Transform an RFFTBuffer along some axes, of which the last is the real one; see `rfftn`."""
-    dimensions = len(require_rfft_buffer(buffer).real_shape)
+    dimensions = len(arguments.require_rfft_buffer(buffer).real_shape)
     chosen = parse_axes(axes, dimensions, "axes")
     if chosen[-1:] != (dimensions - 1,):
         raise ArgumentValueError(
             f"axes: an RFFTBuffer has its reals along the last axis, so {dimensions - 1} must be named last; "
             f"got {axes!r}"
         )
-    _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=parse_norm(options.norm)))
+    _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=arguments.parse_norm(options.norm)))
 
 
 def _transform_real_and_others(buffer: object, others: tuple[int, ...], options: Options) -> None:

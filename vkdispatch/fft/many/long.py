@@ -25,8 +25,7 @@ from vkdispatch.fft.plan.stages import add, choose_padded_length, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store, ends_of
 from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
-from vkdispatch.fft.trace.ops import guard
-from vkdispatch.fft.trace.transform import annotation_of, multiply_by_i, root_power, unwrap
+from vkdispatch.fft.trace.transform import annotation_of, guard, multiply_by_i, root_power, unwrap
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels of long lines, and of lengths with large prime factors --------------------------------------
@@ -41,9 +40,9 @@ def make_long_fft(transform: Transform) -> Any:
         One or several kernels, which are called alike.
     """
     shape, axis = transform.shape, transform.axis
-    found = make_column_fft(transform)
-    if found is not None:
-        return found
+    columns = make_column_fft(transform)
+    if columns is not None:
+        return columns
     ends = ends_of(transform)
     factors = choose_factors(transform.length, transform.compute_type)
     if factors is not None:
@@ -153,9 +152,9 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     def store_plain(arguments: Sequence[Any]) -> Store:
         return lambda element, value: unwrap(arguments[0]).__setitem__(element.flat, value)
 
-    own = (annotation_of(kind),)
-    there = Ends(ends.read_types, own, load_chirped, store_plain, write_slot=2)
-    back = Ends(own, ends.write_types, load_product, store_chirped, read_slot=2)
+    scratch = (annotation_of(kind),)
+    there = Ends(ends.read_types, scratch, load_chirped, store_plain, write_slot=2)
+    back = Ends(scratch, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, inverse)
     second = make_passes(f"{name}_back", around, factors, back, kind, not inverse)
     between = tuple(max(a, b) for a, b in zip(first.scratch, second.scratch, strict=True))
@@ -237,7 +236,7 @@ def _split_pair(
 ) -> None:
     """Compute X[k] and X[h - k] from Z[k] and Z[h - k]; Z[h] is Z[0]."""
     a, b = load(near), load(vc.select(k == 0, row, far))
-    left, right = spectrum_pair(a, b, lambda value: hold(value * root))
+    left, right = spectrum_pair(a, b, root)
     store(near, left)
     store(far, right)
 

@@ -23,7 +23,6 @@ from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace import transform
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, linear_slots, trace_line_kernel
-from vkdispatch.fft.trace.ops import guard
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Transforms of several kernels, with buffers between them --------------------------------------------
@@ -67,11 +66,11 @@ class KernelSequence:
 
     def get_src(self, line_numbers: bool | None = None) -> list[ShaderSource]:
         """Return the GLSL of each kernel, in the order of their first launches."""
-        found: list[ShaderSource] = []
+        sources: list[ShaderSource] = []
         for kernel in self._kernels():
             source = kernel.get_src(line_numbers)
-            found += source if isinstance(source, list) else [source]
-        return found
+            sources += source if isinstance(source, list) else [source]
+        return sources
 
     def print_src(self, line_numbers: bool | None = None) -> None:
         """Print the GLSL of each kernel."""
@@ -180,7 +179,7 @@ def make_column_kernel(name: str, plan: Columns, inverse: bool, scale: float) ->
             vc.get_builder().take_argument_as(buffer, complex64)
         source, target = reversed(buffers) if plan.last else buffers
         number = _invocation(plan)
-        with guard([number < total] if total % tuning.column_group else []):
+        with transform.guard([number < total] if total % tuning.column_group else []):
             _Pass(plan, inverse, number, start).trace(source, target, scale)
         description = context.get_description(name)
     return ShaderFunction(description, (tuning.column_group, 1, 1), (-(-total // tuning.column_group), 1, 1))
@@ -226,7 +225,6 @@ class _Pass:
             self._write_columns(columns, target)
 
     def _across(self, columns: list[list[Any]]) -> list[list[Any]]:
-        """Transform across the subgroup."""
         plan = self._plan
         powers = self._powers(self._lane, 0, plan.radix)
         columns = [[hold(value * powers[i]) if i else value for i, value in enumerate(c)] for c in columns]
@@ -264,7 +262,7 @@ class _Pass:
         row = add(multiply(self._caller_line, plan.radix), multiply(self._k2, plan.rows))
         begin = hold(add(multiply(row, plan.groups), self._group))
         for i in range(plan.rows):
-            row = [each[i] if scale == 1 else hold(each[i] * scale) for each in columns]
+            row = [column[i] if scale == 1 else hold(column[i] * scale) for column in columns]
             target[add(begin, i * plan.groups)] = _pack(row)
 
     def _write_rows(self, columns: list[list[Any]], target: Any) -> None:
@@ -287,14 +285,14 @@ class _Pass:
         behind = plan.stride // plan.width
         remainder, inner = hold(self._group // behind), hold(self._group % behind)
         factors = self._factors(remainder, 0)
-        columns = [_multiply_by_factors(each, factors) for each in columns]
+        columns = [_multiply_by_factors(column, factors) for column in columns]
         row = add(
             multiply(add(multiply(self._line, plan.rest), remainder), plan.radix),
             multiply(self._k2, plan.rows),
         )
         begin = hold(add(multiply(row, behind), inner))
         for i in range(plan.rows):
-            target[add(begin, i * behind)] = _pack([each[i] for each in columns])
+            target[add(begin, i * behind)] = _pack([column[i] for column in columns])
 
 
 class _Step:
@@ -322,21 +320,20 @@ class _Step:
 
 
 def _select_by_lane(lane: Any, values: list[float]) -> Any:
-    """Return the value of this lane."""
-    found: Any = vc.new_register(float32, values[-1])
+    selected: Any = vc.new_register(float32, values[-1])
     for number, value in enumerate(values[:-1]):
-        found = hold(vc.select(lane == number, value, found))
-    return found
+        selected = hold(vc.select(lane == number, value, selected))
+    return selected
 
 
 def _reverse_bits(lane: Any, lanes: int) -> Any:
     if isinstance(lane, int):
         return lane
-    found: Any = 0
+    number: Any = 0
     bits = lanes.bit_length() - 1
     for bit in range(bits):
-        found = add(found, (lane >> bit & 1) << (bits - 1 - bit))
-    return hold(found)
+        number = add(number, (lane >> bit & 1) << (bits - 1 - bit))
+    return hold(number)
 
 
 def _multiply_by_factors(values: list[Any], factors: list[Any]) -> list[Any]:
@@ -409,9 +406,9 @@ def make_passes(
                 first, last = number == 0, number == len(factors) - 1
                 scratch = ((number - 1) % 2, number % 2)
                 slots = (scratch[1],) if first else (scratch[0],) if last else scratch
-                own = ends.read_slot if first else ends.write_slot if last else None
-                slots = slots if own is None else (own, *slots)
-                reads, writes = first and own is None, last and own is None
+                slot = ends.read_slot if first else ends.write_slot if last else None
+                slots = slots if slot is None else (slot, *slots)
+                reads, writes = first and slot is None, last and slot is None
                 steps.append(Step(kernel, reads, writes, slots, (start,)))
     size = at_once * per_line
     return Plan(tuple(steps), (size,) * min(2, len(factors) - 1))
@@ -580,18 +577,9 @@ def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None
     pairs = linear_slots(kernel, place.length, row)
     values = [kernel.registers[entry.register] for entry, _ in entries]
     taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
-    start = add(
-        multiply(place.outer, place.rest * place.length), multiply(_block(grid), grid.lines * place.length)
-    )
-    start = hold(start)
+    block = vc.workgroup_id().x % grid.blocks if grid.blocks > 1 else 0
+    outer = multiply(place.outer, place.rest * place.length)
+    start = hold(add(outer, multiply(block, grid.lines * place.length)))
     for (at, slot), value in zip(pairs, taken, strict=True):
-
-        def store(at: Any = at, value: Any = value) -> None:
+        with transform.guard(slot.conditions):
             target[add(start, at)] = value
-
-        transform.trace_if(slot.conditions, store)
-
-
-def _block(grid: Any) -> Any:
-    group = vc.workgroup_id().x
-    return group % grid.blocks if grid.blocks > 1 else 0

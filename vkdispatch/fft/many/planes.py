@@ -4,8 +4,7 @@ The rows of a plane are transformed, then exchanged through workgroup memory wit
 transform its columns. The data is read once and written once.
 """
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -18,15 +17,12 @@ from vkdispatch.fft.trace.transform import (
     SharedLines,
     allocate_values,
     cast,
+    guard,
     move_in_parts,
-    trace_if,
-    trace_in_order,
     transform,
+    values_in_order,
 )
 from vkdispatch.shader.shader_function import ShaderFunction
-
-Slots = list[tuple[int, Any]]  # registers, and places in workgroup memory
-
 
 # ---- the kernel ------------------------------------------------------------------------------------
 
@@ -158,17 +154,17 @@ class PlaneSteps:
             taken: list[Any] = [vc.new_register(part[0].var_type) for _ in range(count)]
             for chunk in range(self.plan.chunks):
                 self.wait_for_readers()
-                for conditions, slots in source(of_source, chunk):
-                    trace_if(conditions, functools.partial(_put, self.array, part, slots))
+                for number, place in source(of_source, chunk):
+                    self.array[place] = part[number]
                 vc.barrier()
-                for conditions, slots in target(of_target, chunk):
-                    trace_if(conditions, functools.partial(_take, self.array, taken, slots))
+                for number, place in target(of_target, chunk):
+                    taken[number][:] = self.array[place]
             return taken
 
         return move_in_parts(values, self.plan.parts, move)
 
-    def _row_slots(self, number: int, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
-        """Yield conditions, registers and places in workgroup memory for each butterfly of the rows."""
+    def _row_slots(self, number: int, chunk: int) -> Iterator[tuple[int, Any]]:
+        """Yield registers and places in workgroup memory of a stage of the rows, within their guards."""
         plan, stage = self.plan, self.plan.rows.stages[number]
         piece = plan.height // plan.chunks
         conditions = [self.row_there]
@@ -178,21 +174,20 @@ class PlaneSteps:
         first = add(multiply(self.plane, piece * plan.pitch), multiply(row, plan.pitch))
         for turn, butterfly, more in _butterflies(stage, self.row_thread):
             base = hold(add(first, butterfly))
-            start = turn * stage.radix
-            yield (
-                [*conditions, *more],
-                [(start + i, add(base, i * stage.butterflies)) for i in range(stage.radix)],
-            )
+            places = [add(base, i * stage.butterflies) for i in range(stage.radix)]
+            with guard([*conditions, *more]):
+                yield from enumerate(places, turn * stage.radix)
 
-    def _column_slots(self, stage: Stage, chunk: int) -> Iterator[tuple[list[Any], Slots]]:
+    def _column_slots(self, stage: Stage, chunk: int) -> Iterator[tuple[int, Any]]:
         """Yield the same for a first or last stage of the columns."""
         plan = self.plan
         count = stage.radix // plan.chunks
         first = add(multiply(self.plane, plan.height // plan.chunks * plan.pitch), self.column)
         for turn, butterfly, more in _butterflies(stage, self.column_thread):
             base = hold(add(first, multiply(butterfly, plan.pitch)))
-            start, step = turn * stage.radix + chunk * count, stage.butterflies * plan.pitch
-            yield [self.column_there, *more], [(start + i, add(base, i * step)) for i in range(count)]
+            places = [add(base, i * stage.butterflies * plan.pitch) for i in range(count)]
+            with guard([self.column_there, *more]):
+                yield from enumerate(places, turn * stage.radix + chunk * count)
 
     # -- memory
 
@@ -202,19 +197,14 @@ class PlaneSteps:
         values: list[Any] = [vc.new_register(plan.compute_type) for _ in range(stage.registers)]
         if plan.staged:
             self.wait_for_readers()
-            self._in_order(lambda index, place: _put(self.array, [self.load(index)], [(0, place)]))
+            for index, place in self._in_order():
+                self.array[place] = self.load(index)
             vc.barrier()
-            for conditions, slots in self._row_slots(0, 0):
-                trace_if(conditions, functools.partial(_take, self.array, values, slots))
+            for number, place in self._row_slots(0, 0):
+                values[number][:] = self.array[place]
             return values
-        for turn, butterfly, more in _butterflies(stage, self.row_thread):
-            base = hold(add(add(self.origin, multiply(self.row, plan.width)), butterfly))
-
-            def read(turn: int = turn, base: Any = base) -> None:
-                for i in range(stage.radix):
-                    values[turn * stage.radix + i][:] = self.load(add(base, i * stage.butterflies))
-
-            trace_if([self.present, self.row_there, *more], read)
+        for number, index in self._row_places(stage):
+            values[number][:] = self.load(index)
         return values
 
     def write_rows(self, values: Sequence[Any]) -> None:
@@ -222,59 +212,46 @@ class PlaneSteps:
         plan, stage = self.plan, self.plan.rows.stages[-1]
         if plan.staged:
             self.wait_for_readers()
-            for conditions, slots in self._row_slots(-1, 0):
-                trace_if(conditions, functools.partial(_put, self.array, values, slots))
+            for number, place in self._row_slots(-1, 0):
+                self.array[place] = values[number]
             vc.barrier()
-            self._in_order(lambda index, place: self.store(index, self.array[place]))
+            for index, place in self._in_order():
+                self.store(index, self.array[place])
             return
+        for number, index in self._row_places(stage):
+            self.store(index, values[number])
+
+    def _row_places(self, stage: Stage) -> Iterator[tuple[int, Any]]:
+        """Yield registers and indices in the buffer of a stage of the rows, within their guards."""
         for turn, butterfly, more in _butterflies(stage, self.row_thread):
-            base = hold(add(add(self.origin, multiply(self.row, plan.width)), butterfly))
-
-            def write(turn: int = turn, base: Any = base) -> None:
+            base = hold(add(add(self.origin, multiply(self.row, self.plan.width)), butterfly))
+            with guard([self.present, self.row_there, *more]):
                 for i in range(stage.radix):
-                    self.store(add(base, i * stage.butterflies), values[turn * stage.radix + i])
+                    yield turn * stage.radix + i, add(base, i * stage.butterflies)
 
-            trace_if([self.present, self.row_there, *more], write)
-
-    def at_columns(self, stage: Stage, origin: Any, action: Callable[[int, Any], None]) -> None:
-        """Trace `action(register, index)` for the output of a last stage of the columns."""
-        plan = self.plan
+    def column_places(self, stage: Stage, origin: Any) -> Iterator[tuple[int, Any]]:
+        """Yield the same for the output of a last stage of the columns."""
         for turn, butterfly, more in _butterflies(stage, self.column_thread):
-            base = hold(add(add(origin, self.column), multiply(butterfly, plan.width)))
-
-            def act(turn: int = turn, base: Any = base) -> None:
+            base = hold(add(add(origin, self.column), multiply(butterfly, self.plan.width)))
+            with guard([self.present, self.column_there, *more]):
                 for i in range(stage.radix):
-                    action(turn * stage.radix + i, add(base, i * stage.butterflies * plan.width))
-
-            trace_if([self.present, self.column_there, *more], act)
+                    yield turn * stage.radix + i, add(base, i * stage.butterflies * self.plan.width)
 
     def write_columns(self, values: Sequence[Any]) -> None:
         """Write the output of the columns."""
-        stage = self.plan.columns.stages[-1]
-        self.at_columns(stage, self.origin, lambda number, index: self.store(index, values[number]))
+        for number, index in self.column_places(self.plan.columns.stages[-1], self.origin):
+            self.store(index, values[number])
 
-    def _in_order(self, action: Callable[[Any, Any], None]) -> None:
-        """Trace `action(index in the buffer, place in workgroup memory)` for all planes of a workgroup."""
+    def _in_order(self) -> Iterator[tuple[Any, Any]]:
+        """Yield indices in the buffer and places in workgroup memory of all planes, within their guards."""
         plan = self.plan
         size = plan.height * plan.width
-
-        def act(index: Any, element: Any) -> None:
+        threads = plan.planes * plan.group
+        for index, element in values_in_order(plan.planes * size, threads, plan.count * size):
             place = element
             if plan.pitch != plan.width:
                 place = hold(element // plan.width) * plan.pitch + hold(element % plan.width)
-            action(index, place)
-
-        trace_in_order(plan.planes * size, plan.planes * plan.group, plan.count * size, act)
-
-
-def _put(array: Any, values: Sequence[Any], slots: Slots) -> None:
-    for number, place in slots:
-        array[place] = values[number]
-
-
-def _take(array: Any, values: Sequence[Any], slots: Slots) -> None:
-    for number, place in slots:
-        values[number][:] = array[place]
+            yield index, place
 
 
 def _butterflies(stage: Stage, thread: Any) -> Iterator[tuple[int, Any, list[Any]]]:

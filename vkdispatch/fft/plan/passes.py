@@ -400,13 +400,14 @@ def plan_pass(
     length = choices.length or shape[axis]
     on_cpu = device_facts().is_cpu
     # on a CPU, exchanges in pieces take far longer than another pass over memory
-    largest = context.max_shared_memory if on_cpu else tuning.largest_line
-    if length * compute_type.item_size > largest:
+    item, most = compute_type.item_size, context.max_shared_memory
+    largest = most if on_cpu else tuning.largest_line
+    if length * item > largest:
         return None
     if split is None:
         wanted = choices.registers or choose_registers(length, axis < len(shape) - 1, on_cpu)
-        wanted = max(wanted * 8 // compute_type.item_size, 4)
-        room = context.max_shared_memory // compute_type.item_size if on_cpu else None
+        wanted = max(wanted * 8 // item, 4)
+        room = most // item if on_cpu else None
         split = choose_split(length, wanted, most_threads, room)
     if split is None:
         return None
@@ -424,16 +425,8 @@ def plan_pass(
         grid = make_grid(shape, axis, split.threads, lines, vector)
         if len(split.radices) == 1 and not choices.whole:
             return Pass(split, grid, None, compute_type)
-        if lines * split.threads <= most_threads and lines * length * compute_type.item_size <= largest:
-            layout = plan_layout(
-                split,
-                lines,
-                grid.is_interleaved,
-                compute_type.item_size,
-                context.max_shared_memory,
-                choices.parts,
-                choices.whole,
-            )
+        if lines * split.threads <= most_threads and lines * length * item <= largest:
+            layout = plan_layout(split, lines, grid.is_interleaved, item, most, choices.parts, choices.whole)
             if layout is not None:
                 return Pass(split, grid, layout, compute_type)
         lines //= 2
@@ -515,18 +508,13 @@ def plan_real(
     if half is None:
         # separating the spectra gains more from long pieces of lines than from many invocations
         registers = tuning.registers_real_short if length <= tuning.real_short else None
-        half = plan_pass((count, length // 2), 1, compute_type, PassChoices(registers=registers))
+        shape = (count, length // 2)
+        half = plan_pass(shape, 1, compute_type, PassChoices(registers=registers))
         if half is None:
             return None
-        if (
-            half.split.threads < tuning.real_few_threads
-            and half.layout is not None
-            and half.layout.parts == 2
-        ):
-            half = (
-                plan_pass((count, length // 2), 1, compute_type, PassChoices(split=half.split, parts=1))
-                or half
-            )
+        is_halved = half.layout is not None and half.layout.parts == 2
+        if is_halved and half.split.threads < tuning.real_few_threads:
+            half = plan_pass(shape, 1, compute_type, PassChoices(split=half.split, parts=1)) or half
     whole = half.layout is None or half.layout.parts == 1
     # writing short pieces of each line would waste parts of memory transactions
     short = half.split.threads < tuning.real_few_threads and not device_facts().is_cpu
@@ -543,13 +531,12 @@ def plan_real(
 def plan_long_line(transform: Transform) -> Pass | None:
     """Plan the pass of lines that fill the registers; None for other lines."""
     known = {length: (radices, threads) for length, radices, threads in tuning.lines_of_all_registers}
-    maps = transform.input_map is not None or transform.output_map is not None
-    if maps or transform.r2c or transform.separate or transform.length not in known or device_facts().is_cpu:
+    is_other = transform.is_mapped or transform.r2c or transform.separate
+    if is_other or transform.length not in known or device_facts().is_cpu:
         return None
     radices, threads = known[transform.length]
-    context = get_context()
-    behind = math.prod(transform.shape[transform.axis + 1 :])
-    if behind > 1 or transform.compute_type is not complex64 or threads > context.max_invocations_along_x:
+    most = get_context().max_invocations_along_x
+    if transform.stride > 1 or transform.compute_type is not complex64 or threads > most:
         return None
     split = Split(transform.length, radices, threads)
     return plan_pass(transform.shape, transform.axis, transform.compute_type, PassChoices(split=split))

@@ -19,11 +19,7 @@ def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the lengths of the passes, as few as possible, or None if a prime factor is too large."""
     if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
-    longest = (
-        tuning.longest_of_pass * 8 // compute_type.item_size
-        if compute_type.item_size > 8
-        else tuning.longest_of_pass
-    )
+    longest = tuning.longest_of_pass * 8 // max(compute_type.item_size, 8)
     limits = [(count, longest) for count in (2, 3, 4)]
     if device_facts().is_cpu:
         # a pass costs no more than an exchange through workgroup memory
@@ -47,10 +43,10 @@ def _balance_factors(length: int, count: int, longest: int) -> tuple[int, ...] |
 
 
 def _list_divisors(n: int) -> set[int]:
-    found = {1}
+    divisors = {1}
     for prime in find_prime_factors(n):
-        found |= {d * prime for d in found}
-    return found
+        divisors |= {d * prime for d in divisors}
+    return divisors
 
 
 # ---- Plans of passes of columns, for CPU drivers ---------------------------------------------------------
@@ -101,13 +97,8 @@ class Columns:
         """Instructions for each value."""
         moved = tuning.column_access / self.width + tuning.column_access / self.words + 2 * tuning.column_move
         steps = (self.lanes.bit_length() - 1) * tuning.column_step
-        return (
-            tuning.column_launch
-            + moved
-            + tuning.column_transform
-            + steps
-            + tuning.column_held * max(0, self.rows - tuning.column_rows)
-        )
+        held = tuning.column_held * max(0, self.rows - tuning.column_rows)
+        return tuning.column_launch + moved + tuning.column_transform + steps + held
 
     @property
     def groups(self) -> int:
@@ -145,32 +136,29 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
     if not suits_columns(device_facts(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
-    divisors = [
-        each for each in range(tuning.column_lanes[0] * tuning.column_most_rows, 1, -1) if length % each == 0
-    ]
+    largest = tuning.column_lanes[0] * tuning.column_most_rows
+    divisors = [radix for radix in range(largest, 1, -1) if length % radix == 0]
 
     @functools.cache
     def best(done: int, passes: int) -> tuple[float, tuple[int, ...]] | None:
         """Return the cheapest passes for the rest, and their cost."""
         if done == length:
             return 0.0, ()
-        found: tuple[float, tuple[int, ...]] | None = None
+        cheapest: tuple[float, tuple[int, ...]] | None = None
         for radix in divisors if passes else ():
             rest, odd = divmod(length // done, radix)
             if odd or radix == length:
                 continue
             plan = plan_columns(1, radix, rest, done * inner, (done == 1, rest == 1), compute_type)
-            tail = (
-                None
-                if plan is None or plan.rows > tuning.column_most_rows
-                else best(done * radix, passes - 1)
-            )
-            if plan is None or tail is None:
+            if plan is None or plan.rows > tuning.column_most_rows:
+                continue
+            tail = best(done * radix, passes - 1)
+            if tail is None:
                 continue
             cost = round(plan.cost + tail[0], 3)
-            if found is None or cost < found[0]:
-                found = cost, (radix, *tail[1])
-        return found
+            if cheapest is None or cost < cheapest[0]:
+                cheapest = cost, (radix, *tail[1])
+        return cheapest
 
     found = best(1, tuning.column_most_passes)
     return None if found is None else found[1]
@@ -185,14 +173,13 @@ def choose_lanes(facts: DeviceFacts, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
     if radix <= tuning.column_rows or not (facts.has_shuffle and facts.has_full_subgroups):
         return 1
-    usable = (
-        lanes for lanes in tuning.column_lanes if radix % lanes == 0 and facts.subgroup_size % lanes == 0
-    )
+    size = facts.subgroup_size
+    if tuning.column_group % size:
+        return 1
     # no more than necessary: each doubling costs a step across the subgroup
-    found = [lanes for lanes in usable if tuning.column_group % facts.subgroup_size == 0]
-    return next(
-        (lanes for lanes in reversed(found) if radix // lanes <= tuning.column_rows), max(found, default=1)
-    )
+    usable = [lanes for lanes in tuning.column_lanes if radix % lanes == 0 and size % lanes == 0]
+    few_rows = [lanes for lanes in usable if radix // lanes <= tuning.column_rows]
+    return few_rows[-1] if few_rows else max(usable, default=1)
 
 
 # ---- Plans of transforms of the last two axes in one kernel ----------------------------------------------
@@ -338,9 +325,9 @@ def _list_splits(
         wanted = look_up(tuning.registers_plane, values)
     limit = max(min(wanted, _MAX_REGISTERS) * 8 // compute_type.item_size, 4)
     while limit <= _MAX_REGISTERS:
-        found = _pair_splits(height, width, limit, most)
-        if found:
-            return found
+        pairs = _pair_splits(height, width, limit, most)
+        if pairs:
+            return pairs
         limit *= 2
     return []
 
@@ -348,7 +335,7 @@ def _list_splits(
 def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
     """Return pairs of splits whose invocations hold up to `limit` values or a prime."""
     of_rows, of_columns = _find_cheapest(width, limit, most), _find_cheapest(height, limit, most)
-    found: list[tuple[float, int, Split, Split]] = []
+    candidates: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
         for column_threads, (column_cost, column_split) in of_columns.items():
             a, b = row_threads * height, column_threads * width
@@ -356,8 +343,8 @@ def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[S
                 continue
             work = row_cost * max(a, b) / a + column_cost * max(a, b) / b
             work *= tuning.cost_large_group if max(a, b) > tuning.large_group else 1
-            found.append((work, len(found), row_split, column_split))
-    return [(each[2], each[3]) for each in sorted(found)[:8]]
+            candidates.append((work, len(candidates), row_split, column_split))
+    return [(candidate[2], candidate[3]) for candidate in sorted(candidates)[:8]]
 
 
 @functools.cache
@@ -386,28 +373,20 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
             if layout is None:
                 return None
         layouts.append(layout)
+    of_rows, of_columns = layouts
     staged = choices.staged
     if staged is None and device_facts().is_cpu:
         staged = rows.threads < min(tuning.cpu_plane_staged_threads, width)
     elif staged is None:
         staged = width <= tuning.plane_staged_width
+    staged = bool(parts == 1 and staged)
     pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]
         if chunks > 1 and (not first.is_even or first.radix % chunks):
             continue
         plan = PlanePlan(
-            *shape,
-            rows,
-            columns,
-            planes,
-            layouts[0],
-            layouts[1],
-            pitch,
-            parts,
-            chunks,
-            bool(parts == 1 and staged),
-            compute_type,
+            *shape, rows, columns, planes, of_rows, of_columns, pitch, parts, chunks, staged, compute_type
         )
         if plan.size <= most:
             return plan

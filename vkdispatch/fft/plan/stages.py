@@ -72,13 +72,13 @@ def count_operations(n: int) -> int:
 @functools.cache
 def find_prime_factors(n: int) -> tuple[int, ...]:
     """Return the prime factors of a positive int, ascending and repeated."""
-    found, p = [], 2
+    factors, p = [], 2
     while p * p <= n:
         while n % p == 0:
-            found.append(p)
+            factors.append(p)
             n //= p
         p += 1
-    return (*found, n) if n > 1 else tuple(found)
+    return (*factors, n) if n > 1 else tuple(factors)
 
 
 # The default of `max_register_count` in 0.1.0, which transforms lengths without larger prime factors.
@@ -130,7 +130,7 @@ def choose_padded_length(length: int) -> int:
     Its prime factors are 2, 3, 5 and 7.
     """
     least, most = 2 * length - 1, 1 << (2 * length - 2).bit_length()
-    found = []
+    lengths = []
     seven = 1
     while seven <= most:
         five = seven
@@ -141,11 +141,11 @@ def choose_padded_length(length: int) -> int:
                 while two < least:
                     two *= 2
                 if two <= most:
-                    found.append(two)
+                    lengths.append(two)
                 three *= 3
             five *= 5
         seven *= 7
-    return min(found, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in find_prime_factors(m))))
+    return min(lengths, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in find_prime_factors(m))))
 
 
 # ---- prime lengths ----------------------------------------------------------------------------------
@@ -273,11 +273,11 @@ class Split:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages, in order."""
-        found, previous = [], 1
+        stages, previous = [], 1
         for radix in self.radices:
-            found.append(Stage(self.length, radix, previous, self.threads))
+            stages.append(Stage(self.length, radix, previous, self.threads))
             previous *= radix
-        return tuple(found)
+        return tuple(stages)
 
     def reverse(self) -> "Split":
         """Return the split with the radices in reverse order."""

@@ -8,8 +8,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.passes import LineGrid, Pass, Transform, count_allocated, reverse_radices
 from vkdispatch.fft.plan.stages import Stage, add, hold, multiply
-from vkdispatch.fft.trace.ops import guard
-from vkdispatch.fft.trace.transform import FFTRegisters, SharedLines, Slot, transform
+from vkdispatch.fft.trace.transform import FFTRegisters, SharedLines, Slot, guard, transform
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- The place of an invocation among the lines of a buffer ----------------------------------------------
@@ -123,8 +122,7 @@ class LineKernel:
         """Yield the turn, first position and conditions of each butterfly of a stage, within its guard."""
         for turn in range(stage.rounds):
             conditions = self.conditions(stage, turn)
-            start = stage.butterfly(self.place.thread, turn)
-            start = hold(start)
+            start = hold(stage.butterfly(self.place.thread, turn))
             with guard(conditions if guards else []):
                 yield turn, start, conditions
 
@@ -155,10 +153,10 @@ class LineKernel:
 
     def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
         """Return the values of an invocation at a stage, each with the conditions under which it exists."""
-        found = []
+        entries = []
         for turn, start, conditions in self.butterflies_of(stage, guards=False):
-            found += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
-        return found
+            entries += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
+        return entries
 
     def transform(self, inverse: bool) -> None:
         """Transform the registers."""
@@ -223,18 +221,18 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
     if number % grid.lines:
         # the last workgroup may have fewer lines
         left = ((number - group * grid.lines) * length).to_register()
-    found = []
+    slots = []
     for j in range(-(-count // threads)):
-        at = own = add(local, j * threads).to_register()
+        at = position = add(local, j * threads).to_register()
         conditions = []
         if (j + 1) * threads > count:
-            conditions.append(own < count)
-            at = vc.min(own, count - 1).to_register()
+            conditions.append(position < count)
+            at = vc.min(position, count - 1).to_register()
         if left is not None:
-            conditions.append(own < left)
+            conditions.append(position < left)
         place = at if row == length else add(multiply(at // length, row - length), at)
-        found.append((at, Slot(place, tuple(conditions))))
-    return found
+        slots.append((at, Slot(place, tuple(conditions))))
+    return slots
 
 
 def trace_line_kernel(

@@ -4,7 +4,7 @@ While a map is traced, `read_op()` or `write_op()` returns the operation that it
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.fft.plan.stages import add, multiply
-from vkdispatch.fft.trace.transform import cast
+from vkdispatch.fft.trace.transform import cast, guard
 
 # The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
 # spectrum of an RFFTBuffer, or the order in which invocations read.
@@ -154,7 +154,7 @@ class _GlobalOp(MemoryOp):
 
     is_mapped = moves = False
 
-    def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
+    def __init__(self, spot: Spot, register: Any, r2c: bool = False, inverse: bool = False) -> None:
         super().__init__(spot)
         self._register = register
         self._moved: Any = None
@@ -289,9 +289,6 @@ class GlobalWriteOp(_GlobalOp):
         Whether the transform is real, and its direction.
     """
 
-    def __init__(self, spot: Spot, register: Any, r2c: bool = False, inverse: bool = False) -> None:
-        super().__init__(spot, register, r2c, inverse)
-
     def write_to_buffer(self, buffer: Any, register: Any = None, io_index: Any = None) -> None:
         """Store the value, cast to the dtype of the buffer; reals get the real part.
 
@@ -348,17 +345,6 @@ def _within(spot: Spot, signal_range: tuple[int, int] | None) -> Any:
     if most >= end:
         conditions.append(spot.index < end)
     return vc.all(*conditions) if conditions else True
-
-
-@contextmanager
-def guard(conditions: Sequence[Any]) -> Iterator[None]:
-    """Trace the body under some conditions; True needs no code."""
-    dynamic = [condition for condition in conditions if condition is not True]
-    if not dynamic:
-        yield
-        return
-    with vc.if_block(dynamic[0] if len(dynamic) == 1 else vc.all(*dynamic)):
-        yield
 
 
 # ---- the current operation -------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 import cmath
 import copy
-import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128, component_type, to_numpy_dtype, uint64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
 from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
@@ -143,8 +144,8 @@ def _dft_prime(values: Sequence[Any], sign: int) -> list[Any]:
     sums = [hold(values[j] + values[n - j]) for j in range(1, half + 1)]
     differences = [hold(multiply_by_i(values[j] - values[n - j], sign)) for j in range(1, half + 1)]
     total = values[0]
-    for each in sums:
-        total = total + each
+    for value in sums:
+        total = total + value
     outcome = [hold(total)] + [None] * (n - 1)
     for k in range(1, half + 1):
         even, odd = values[0], None
@@ -405,15 +406,17 @@ class SharedLines:
     ) -> list[Any]:
         self.wait_for_readers()
         for value, slot in zip(values, places, strict=True):
-            trace_if(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
+            with guard(slot.conditions):
+                self.array[slot.place] = value
         vc.barrier()
         taken = []
         for slot in wanted:
             if not slot.conditions:
                 taken.append(self.array[slot.place].to_register())
                 continue
-            taken.append(vc.new_register(value_type(self.array)))
-            trace_if(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
+            taken.append(vc.new_register(self.array.var_type))
+            with guard(slot.conditions):
+                taken[-1][:] = self.array[slot.place]
         return taken
 
     def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
@@ -441,12 +444,9 @@ class SharedLines:
                 base = base - layout.step(chunk * piece) if chunk else base
             base = hold(base)
             step = layout.step(stage.previous) if stage.previous > 1 else 1
-
-            def store(base: Any = base, step: int = step, turn: int = turn) -> None:
+            with guard(conditions):
                 for i in range(stage.radix):
                     self.array[add(base, i * step)] = values[turn * stage.radix + i]
-
-            trace_if(conditions, store)
 
     def _read(self, taken: list[Any], stage: Stage, thread: Any, chunk: int) -> None:
         layout = self.layout
@@ -454,8 +454,7 @@ class SharedLines:
         per_chunk = stage.radix // layout.chunks
         step = layout.step(stage.butterflies)
         for turn in range(stage.rounds):
-            base = add(self.row, layout.place_of(stage.butterfly(thread, turn)))
-            base = hold(base)
+            base = hold(add(self.row, layout.place_of(stage.butterfly(thread, turn))))
             for i in (
                 range(chunk * per_chunk, (chunk + 1) * per_chunk) if layout.chunks > 1 else range(stage.radix)
             ):
@@ -463,28 +462,19 @@ class SharedLines:
                 taken[turn * stage.radix + i] = self.array[add(base, offset)].to_register()
 
 
-def trace_if(conditions: Sequence[Any], action: Callable[[], None]) -> None:
-    """Trace `action` under some conditions; True needs no code, and False no action."""
+@contextmanager
+def guard(conditions: Sequence[Any]) -> Iterator[None]:
+    """Trace the body under some conditions. True needs no code; under False, the body is traced in vain."""
     dynamic = [condition for condition in conditions if condition is not True]
     if any(condition is False for condition in dynamic):
-        return
-    if not dynamic:
-        action()
-        return
-    condition = dynamic[0]
-    for each in dynamic[1:]:
-        condition = vc.logical_and(condition, each)
-    with vc.if_block(condition):
-        action()
-
-
-def value_type(array: Any) -> DType:
-    """Return the dtype of the elements of an array."""
-    return array.var_type  # type: ignore[no-any-return]
-
-
-def _load(register: Any, array: Any, place: Any) -> None:
-    register[:] = array[place]
+        mark = current().mark()
+        yield
+        current().rewind(mark)
+    elif dynamic:
+        with vc.if_block(vc.all(*dynamic)):
+            yield
+    else:
+        yield
 
 
 def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]], list[Any]]) -> list[Any]:
@@ -495,8 +485,10 @@ def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]],
     return [hold(vc.to_complex(re, im)) for re, im in zip(real, imaginary, strict=True)]
 
 
-def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, Any], None]) -> None:
-    """Trace an action for all values of a workgroup: neighbouring invocations have neighbouring values.
+def values_in_order(count: int, threads: int, total: int) -> Iterator[tuple[Any, Any]]:
+    """Yield the values of an invocation, each within its guard: neighbours have neighbouring values.
+
+    A value is given by its positions among all values and among those of the workgroup.
 
     Parameters
     ----------
@@ -504,8 +496,6 @@ def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, 
         Values and invocations of the workgroup.
     total
         Values of all workgroups; the last one may have fewer.
-    action
-        Called with the position among all values and among those of the workgroup.
     """
     start = hold(vc.workgroup_id().x * count)
     for turn in range(-(-count // threads)):
@@ -515,7 +505,8 @@ def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, 
             conditions.append(element < count)
         if total % count:
             conditions.append(start + element < total)
-        trace_if(conditions, lambda element=element: action(start + element, element))  # type: ignore[misc]
+        with guard(conditions):
+            yield start + element, element
 
 
 # ---- The transform of a line that is held in registers ---------------------------------------------------
@@ -588,8 +579,7 @@ class _Factors:
         stage = self._stage
         # where all butterflies of an invocation have the same place
         if not self._roots or stage.threads % stage.previous:
-            index = add(multiply(stage.twiddle_index(self._thread, turn), 2), self._offset)
-            index = hold(index)
+            index = hold(add(multiply(stage.twiddle_index(self._thread, turn), 2), self._offset))
             second = second_power(stage.radix)
             self._roots = {1: self._root(index)}
             if second > 1:

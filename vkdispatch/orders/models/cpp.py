@@ -1,14 +1,14 @@
 """C++ on the host: `cpp`, and with OpenMP, OpenACC and OpenMP's target regions; sources like C."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, Search
-from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.native import HostProgram, NativeModel
+from vkdispatch.orders.models.native import Flags, HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 
 # ---- What the sources of C++, CUDA and HIP have in common ------------------------------------------------
@@ -209,6 +209,11 @@ def write_map_clauses(inputs: Sequence[str], outputs: Sequence[str], copy_in: st
     return text + (f" {copy_both}{', '.join(outputs)})" if outputs else "")
 
 
+def write_scalar_clause(parameters: Sequence[Parameter], copy_both: str) -> str:
+    """Return the data clause of outputs that are scalars."""
+    return write_map_clauses((), [p.name for p in parameters if p.is_output and not p.ndim], "", copy_both)
+
+
 # ---- C++ on the host: `cpp`, and with OpenMP, OpenACC and OpenMP's target regions ------------------------
 
 
@@ -340,18 +345,14 @@ def write_openmp(task: Task) -> str:
     There are as many threads as members of all teams, but no more than `omp_get_max_threads()`. A body that
     opens parallel regions runs once.
     """
-    has_region = find_first_directive(task.section.body, "omp", fortran=False) in (
-        "parallel",
-        "target",
-        "teams",
-    )
+    first = find_first_directive(task.section.body, "omp", fortran=False)
     count = (
         "  int64_t accelpy_threads = 1;\n"
         "  for (int d = 0; d < 6; d++) accelpy_threads *= accelpy_given[d];\n"
         "  accelpy_threads = std::min<int64_t>(accelpy_threads, omp_get_max_threads());\n"
     )
     call = _guard(f"  accelpy_task({pass_arguments(task.parameters)});\n")
-    if has_region:
+    if first in ("parallel", "target", "teams"):
         # The number of threads is a setting of the calling thread.
         run = (
             "  const int accelpy_before = omp_get_max_threads();\n"
@@ -397,14 +398,12 @@ def write_openacc(task: Task) -> str:
     regions gets only the data.
     """
     lines, inputs, outputs = _map_arrays(task.parameters)
-    scalars = [parameter.name for parameter in task.parameters if parameter.is_output and not parameter.ndim]
     opening = (
         "const int accelpy_gangs = accelpy_grid.team[0] * accelpy_grid.team[1] * accelpy_grid.team[2];\n"
         "const int accelpy_lanes = accelpy_grid.worker[0] * accelpy_grid.worker[1] * "
         "accelpy_grid.worker[2];\n"
         "#pragma acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
-        + (f" copy({', '.join(scalars)})" if scalars else "")
-        + "\n"
+        f"{write_scalar_clause(task.parameters, 'copy(')}\n"
     )
     if find_first_directive(task.section.body, "acc", fortran=False) in ("parallel", "kernels", "serial"):
         opening = ""
@@ -431,8 +430,7 @@ def write_omptarget(task: Task) -> str:
     `distribute` is inside `target teams`.
     """
     lines, inputs, outputs = _map_arrays(task.parameters)
-    scalars = [parameter.name for parameter in task.parameters if parameter.is_output and not parameter.ndim]
-    mapped = f" map(tofrom: {', '.join(scalars)})" if scalars else ""
+    mapped = write_scalar_clause(task.parameters, "map(tofrom: ")
     first = find_first_directive(task.section.body, "omp", fortran=False)
     opening = f"#pragma omp target{mapped}\n"
     if first == "distribute":
@@ -459,74 +457,50 @@ def write_omptarget(task: Task) -> str:
     )
 
 
-def _make_program(model: str, description: str, native: Library) -> HostProgram:
-    return HostProgram(model, description, native, "C")
-
-
 _GNU = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
-
-
 # With the warnings that `compile_library` treats as errors.
 _GNU_WARNING = (*(word for word in _GNU if word != "-w"), "-Wunknown-pragmas")
-
-
-_NVHPC = ("-O3", "-std=c++17", "-fPIC", "-shared", "-w")
-
-
-_NAMES = ("g++", "clang++", "nvc++", "icpx", "c++")
-
-
-_CPP = Search("CXX", _NAMES, package="Debian's package g++")
-
-
+_FLAGS = {"gnu": _GNU_WARNING, "clang": _GNU, "intel": _GNU, "nvhpc": _GNU}
+_PACKAGE = "Debian's package g++"
+_CPP = Search("CXX", ("g++", "clang++", "nvc++", "icpx", "c++"), package=_PACKAGE)
 _LOOP = "for (int i = 0; i < x.shape[0]; i++) y(i) = x(i);"
 
 
+def _make_model(
+    name: str, search: Search, write: Callable[[Task], str], flags: Flags, directive: str
+) -> NativeModel:
+    program = partial(HostProgram, layout="C")
+    return NativeModel(name, search, flags, write, ".cpp", directive + _LOOP, program)
+
+
+def _extend_flags(**options: str) -> Flags:
+    """Return the options of vendors with further ones."""
+    return {vendor: (*_FLAGS[vendor], *text.split()) for vendor, text in options.items()}
+
+
 MODELS = (
-    NativeModel(
-        name="cpp",
-        search=_CPP,
-        flags={"gnu": _GNU, "clang": _GNU, "intel": _GNU, "nvhpc": _NVHPC, "": _GNU},
-        write=write_cpp,
-        suffix=".cpp",
-        copy=_LOOP,
-        program=_make_program,
+    _make_model("cpp", _CPP, write_cpp, dict.fromkeys(("gnu", "clang", "intel", "nvhpc", ""), _GNU), ""),
+    _make_model(
+        "openmp_cpp",
+        _CPP,
+        write_openmp,
+        _extend_flags(gnu="-fopenmp", clang="-fopenmp", intel="-qopenmp", nvhpc="-mp"),
+        "#pragma omp for\n",
     ),
-    NativeModel(
-        name="openmp_cpp",
-        search=_CPP,
-        flags={
-            "gnu": (*_GNU_WARNING, "-fopenmp"),
-            "clang": (*_GNU, "-fopenmp"),
-            "intel": (*_GNU, "-qopenmp"),
-            "nvhpc": (*_NVHPC, "-mp"),
-        },
-        write=write_openmp,
-        suffix=".cpp",
-        copy=f"#pragma omp for\n{_LOOP}",
-        program=_make_program,
+    _make_model(
+        "openacc_cpp",
+        Search("CXX", ("nvc++", "g++"), package=f"{_PACKAGE}, or NVIDIA's HPC SDK"),
+        write_openacc,
+        _extend_flags(gnu="-fopenacc", nvhpc="-acc"),
+        "#pragma acc loop gang worker vector\n",
     ),
-    NativeModel(
-        name="openacc_cpp",
-        search=Search("CXX", ("nvc++", "g++"), package="Debian's package g++, or NVIDIA's HPC SDK"),
-        flags={"gnu": (*_GNU_WARNING, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc")},
-        write=write_openacc,
-        suffix=".cpp",
-        copy=f"#pragma acc loop gang worker vector\n{_LOOP}",
-        program=_make_program,
-    ),
-    NativeModel(
-        name="omptarget_cpp",
-        search=Search("CXX", ("nvc++", "icpx", "g++", "clang++"), package="Debian's package g++"),
-        flags={
-            "gnu": (*_GNU_WARNING, "-fopenmp"),
-            "clang": (*_GNU, "-fopenmp"),
-            "intel": (*_GNU, "-qopenmp", "-fopenmp-targets=spir64"),
-            "nvhpc": (*_NVHPC, "-mp=gpu"),
-        },
-        write=write_omptarget,
-        suffix=".cpp",
-        copy=f"#pragma omp teams distribute parallel for\n{_LOOP}",
-        program=_make_program,
+    _make_model(
+        "omptarget_cpp",
+        Search("CXX", ("nvc++", "icpx", "g++", "clang++"), package=_PACKAGE),
+        write_omptarget,
+        _extend_flags(
+            gnu="-fopenmp", clang="-fopenmp", intel="-qopenmp -fopenmp-targets=spir64", nvhpc="-mp=gpu"
+        ),
+        "#pragma omp teams distribute parallel for\n",
     ),
 )

@@ -5,12 +5,12 @@ import os
 import weakref
 from collections.abc import Hashable, Sequence
 
-from vkdispatch.orders.arguments import Argument, Grid, Parameter
+from vkdispatch.orders.arguments import Argument, Parameter
 from vkdispatch.orders.compilers import Search
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.library import Library
 from vkdispatch.orders.models import cpp
-from vkdispatch.orders.models.native import HostPlacement, NativeModel, check_device
+from vkdispatch.orders.models.native import HostPlacement, NativeModel, NativeProgram
 from vkdispatch.orders.models.protocol import Placement, Task
 
 FILE = "accelpy.cu"
@@ -131,33 +131,24 @@ def _write_file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
     cpp.check_names(task.parameters)
     includes, body = cpp.split_body(task)
     after = f"{includes}{cpp.RESUME}\n" if includes else ""
-    fixed = (_REPORT, _write_kernel(task.parameters, body), _RUN, _write_launch(task.parameters))
-    report, kernel, run, launch = fixed
-    report, run, launched = (text.replace("GPU", runtime) for text in (report, run, _LAUNCHED))
+    report, run, launched = (text.replace("GPU", runtime) for text in (_REPORT, _RUN, _LAUNCHED))
     head, complex_, half = heads
     types = head + (complex_ if cpp.needs_complex(task) else "")
     types += (half if cpp.needs_float16(task.parameters) else "") + _BOTH
-    return cpp.resume_lines(
-        "".join(
-            (_HEAD, after, types, cpp.ARRAY, cpp.GRID, cpp.MACROS, report, kernel, run, launch, launched)
-        ),
-        FILE,
-    )
+    kernel, launch = _write_kernel(task.parameters, body), _write_launch(task.parameters)
+    shared = (_HEAD, after, types, cpp.ARRAY, cpp.GRID, cpp.MACROS)
+    return cpp.resume_lines("".join((*shared, report, kernel, run, launch, launched)), FILE)
 
 
 def _write_kernel(parameters: Sequence[Parameter], body: str) -> str:
     """Write the kernel. A scalar output is passed by address."""
-    taken = "".join(
-        f"{cpp.find_type(p)} *accelpy_{p.name}, "
-        if p.is_output and not p.ndim
-        else f"{cpp.declare_parameter(p)}, "
-        for p in parameters
-    )
-    opening = "".join(
-        f"{cpp.find_type(p)} &{p.name} = *accelpy_{p.name};\n"
-        for p in parameters
-        if p.is_output and not p.ndim
-    )
+    taken = opening = ""
+    for p in parameters:
+        if p.is_output and not p.ndim:
+            taken += f"{cpp.find_type(p)} *accelpy_{p.name}, "
+            opening += f"{cpp.find_type(p)} &{p.name} = *accelpy_{p.name};\n"
+        else:
+            taken += f"{cpp.declare_parameter(p)}, "
     return (
         f"__global__ void accelpy_task({taken}const accelpy_counts accelpy_grid) {{\n"
         f"(void)accelpy_grid;\n{opening}{{\n{body}{cpp.RESUME}\n}}\n}}\n"
@@ -260,37 +251,18 @@ def _free(native: Library, device: int, places: Sequence[int]) -> None:
         native.call("accelpy_free", ctypes.c_int32(device), ctypes.c_void_p(place))
 
 
-class GpuProgram:
-    """A library with a GPU kernel."""
-
-    def __init__(self, model: str, description: str, native: Library) -> None:
-        self.model = model
-        self.description = description
-        self.native = native
-
-    def devices(self) -> int:
-        """Return the number of devices that the library finds."""
-        return self.native.devices()[0]
+class GpuProgram(NativeProgram):
+    """A library with a GPU kernel, which runs in the calling thread's own stream."""
 
     def place(self, arguments: Sequence[Argument], device: int) -> GpuPlacement:
         """Copy the arguments to the GPU."""
-        check_device(self.native, device, self.model)
+        self.check_device(device)
         return GpuPlacement(arguments, self.native, self.model, device)
 
     def serves(self, placement: Placement, device: int) -> bool:
         """Whether the arguments are in the memory of that GPU."""
-        return (
-            isinstance(placement, GpuPlacement)
-            and placement.model == self.model
-            and placement.device == device
-        )
-
-    def run(self, placement: Placement, grid: Grid, run_id: int, device: int, channel: int) -> None:
-        """Launch the kernel in the calling thread's own stream, and wait for it."""
-        assert isinstance(placement, GpuPlacement)
-        failure = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
-        if failure:
-            raise OrderRunError(f"{self.model}: {failure}")
+        place = (self.model, device)
+        return isinstance(placement, GpuPlacement) and (placement.model, placement.device) == place
 
 
 def find_cuda_capability() -> tuple[int, int] | None:
@@ -305,9 +277,8 @@ def find_cuda_capability() -> tuple[int, int] | None:
             device, numbers = ctypes.c_int(), (ctypes.c_int(), ctypes.c_int())
             if driver.cuDeviceGet(ctypes.byref(device), i):
                 return None
-            for number, attribute in zip(
-                numbers, (75, 76), strict=True
-            ):  # ..._COMPUTE_CAPABILITY_MAJOR, _MINOR
+            # ..._COMPUTE_CAPABILITY_MAJOR, _MINOR
+            for number, attribute in zip(numbers, (75, 76), strict=True):
                 driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)
             capabilities.append((numbers[0].value, numbers[1].value))
     except (OSError, AttributeError):
@@ -320,9 +291,8 @@ def _find_cuda_obstacle() -> str | None:
 
 
 def _find_hip_obstacle() -> str | None:
-    return (
-        None if os.path.exists("/dev/kfd") or find_cuda_capability() else "there is no HIP device (/dev/kfd)"
-    )
+    has_device = os.path.exists("/dev/kfd") or find_cuda_capability()
+    return None if has_device else "there is no HIP device (/dev/kfd)"
 
 
 def _find_cuda_target() -> tuple[str, ...]:
@@ -335,16 +305,13 @@ _COPY = "int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < x.size) y(i) = 
 _NVCC = ("-O3", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-w", "--default-stream", "per-thread")
 _CLANG_HIP = ("-x", "hip", "-O3", "-std=c++17", "-fPIC", "-shared", "-w", "-fgpu-default-stream=per-thread")
 
+_CUDA_FOLDERS = ("$CUDA_HOME/bin", "$CUDA_PATH/bin", "/usr/local/cuda/bin")
+_HIP_FOLDERS = ("$ROCM_PATH/bin", "$HIP_PATH/bin", "/opt/rocm/bin")
+
 MODELS = (
     NativeModel(
         name="cuda",
-        search=Search(
-            "CUDACXX",
-            ("nvcc",),
-            ("$CUDA_HOME/bin", "$CUDA_PATH/bin", "/usr/local/cuda/bin"),
-            "NVIDIA's CUDA toolkit",
-            "cuda",
-        ),
+        search=Search("CUDACXX", ("nvcc",), _CUDA_FOLDERS, "NVIDIA's CUDA toolkit", "cuda"),
         flags={"nvcc": _NVCC},
         write=write_cuda,
         suffix=".cu",
@@ -355,9 +322,7 @@ MODELS = (
     ),
     NativeModel(
         name="hip",
-        search=Search(
-            "HIPCXX", ("hipcc",), ("$ROCM_PATH/bin", "$HIP_PATH/bin", "/opt/rocm/bin"), "AMD's ROCm", "hip"
-        ),
+        search=Search("HIPCXX", ("hipcc",), _HIP_FOLDERS, "AMD's ROCm", "hip"),
         flags={"hip": _CLANG_HIP},
         write=write_hip,
         suffix=".hip",

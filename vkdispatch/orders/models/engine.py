@@ -6,7 +6,7 @@ Arguments are in buffers of the engine. A `vd.Buffer` is used directly, without 
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from operator import le
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from vkdispatch.base.context import Context, Handle, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import record
 from vkdispatch.base.synchronization import record_event
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.orders.arguments import Argument, Array, Counts, Grid
+from vkdispatch.orders.arguments import Argument, Counts, Grid
 from vkdispatch.orders.compilers import BuildFailure
+from vkdispatch.orders.errors import Debugging
 from vkdispatch.orders.models.protocol import Placement, Task
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -27,7 +29,6 @@ MAX_AXES = 3  # of a buffer
 LARGEST = 2**31 - 1
 
 _MAX_PROGRAMS = 128
-_Program = TypeVar("_Program")
 
 
 class _Elements(Buffer[Any]):
@@ -38,7 +39,8 @@ class _Elements(Buffer[Any]):
         self.var_type = kind
         self.size = whole.mem_size // kind.item_size
         self.mem_size = whole.mem_size
-        self.shape, self.shader_shape = shape, _make_shader_shape(shape, self.size)
+        self.shape = shape
+        self.shader_shape = (*shape[:MAX_AXES], *(1,) * (MAX_AXES - len(shape)), self.size)
         self._native = whole._native
         self.register_parent(whole)
 
@@ -71,28 +73,36 @@ class DevicePlacement:
         self.arguments = tuple(arguments)
         self.context = context
         self.queue = queue
-        self.values = [
-            None if argument.parameter.is_memory else _read_scalar(argument) for argument in arguments
-        ]
-        # Arguments that are the same array remain one.
-        bound = {each.memory: each for each in arguments if each.parameter.is_memory}
-        places = {memory: _place(each, queue) for memory, each in bound.items()}
-        self.buffers = [places[each.memory] if each.parameter.is_memory else None for each in arguments]
+        self.values: list[Any] = []
+        self.buffers: list[Buffer[Any] | None] = []
+        places: dict[Hashable, Buffer[Any]] = {}  # arguments that are the same array remain one
+        for argument in arguments:
+            if not argument.parameter.is_memory:
+                self.buffers.append(None)
+                self.values.append(np.asarray(argument.read(), argument.parameter.dtype).reshape(())[()])
+                continue
+            if argument.memory not in places:
+                places[argument.memory] = _place(argument, queue)
+            self.buffers.append(places[argument.memory])
+            self.values.append(None)
         self.descriptions: dict[Hashable, Buffer[Any]] = {}
 
     @property
     def is_aliased(self) -> bool:
         """Whether an output is also another argument."""
         memory = [buffer._native for buffer in self.buffers if buffer is not None]
-        return len({id(each) for each in memory}) < len(memory)
+        return len({id(part) for part in memory}) < len(memory)
 
     def fetch(self) -> None:
         """Copy outputs back to the arrays of the host."""
         for argument, buffer in zip(self.arguments, self.buffers, strict=True):
             value = argument.value
-            if buffer is None or not argument.parameter.is_output or isinstance(value, Buffer):
-                continue
-            if value.size == 0:
+            if (
+                buffer is None
+                or not argument.parameter.is_output
+                or isinstance(value, Buffer)
+                or not value.size
+            ):
                 continue
             if value.flags.c_contiguous and value.dtype == argument.parameter.dtype:
                 buffer.read(self.queue, out=value.reshape(buffer.shape))
@@ -119,6 +129,10 @@ class EngineProgram:
     def __init__(self, model: str, description: str) -> None:
         self.model = model
         self.description = description
+
+    def build(self) -> None:
+        """Compile it. Raises the errors of the compiler and the driver."""
+        raise NotImplementedError
 
     def devices(self) -> int:
         """Return the number of devices of the context."""
@@ -198,6 +212,51 @@ class EngineProgram:
         return sum(map(len, context.queue_families[:device]))
 
 
+@record
+class EngineModel:
+    """A model whose sections are compiled in this process.
+
+    Attributes
+    ----------
+    name, options
+        Its name, and the options of its sections.
+    make
+        Makes the program of a section.
+    report
+        Writes the source of a section to a file, for `debug=True`.
+    """
+
+    name: str
+    options: frozenset[str]
+    make: Callable[[Task, Context], EngineProgram]
+    report: Callable[[Task, Debugging], None] = lambda task, debugging: None
+
+    def build(self, task: Task) -> EngineProgram:
+        """Build a section once for equal texts and types. Raises BuildFailure."""
+        context = _require_context(task)
+        if task.debugging is not None:
+            self.report(task, task.debugging)
+        order, section = task.order, task.section
+        key = (self.name, order.text, order.label, section.line, repr(section.options), task.parameters)
+        with _lock:
+            program = _programs.get(key)
+        if program is None:
+            program = self.make(task, context)
+            with _lock:
+                _programs[key] = program
+                while len(_programs) > _MAX_PROGRAMS:
+                    del _programs[next(iter(_programs))]
+        try:
+            program.build()
+        except VkDispatchError as error:
+            raise BuildFailure(str(error)) from None
+        return program
+
+
+_lock = threading.Lock()
+_programs: dict[Hashable, EngineProgram] = {}
+
+
 def launch(
     kernel: ShaderFunction,
     arguments: Sequence[object],
@@ -212,7 +271,7 @@ def launch(
     kernel(*arguments, graph=graph, **options)
 
 
-def require_context(task: Task) -> Context:
+def _require_context(task: Task) -> Context:
     """Return the context that runs the kernels of a section.
 
     Raises
@@ -232,21 +291,6 @@ def require_context(task: Task) -> Context:
     if is_dummy() or not context.runs:
         raise BuildFailure("no device for Vulkan: the dummy backend cannot run kernels")
     return context
-
-
-def to_device_dtype(argument_dtype: np.dtype[Any]) -> DType:
-    """Return the dtype of this package for a NumPy dtype."""
-    return dtype.from_numpy_dtype(argument_dtype)
-
-
-def is_grid_supported(grid: Grid, context: Context) -> bool:
-    """Whether the device supports workgroups of this size and number."""
-    x, y, z = grid.members
-    return (
-        x * y * z <= context.max_workgroup_invocations
-        and all(map(le, grid.members, context.max_workgroup_size))
-        and all(map(le, grid.teams, context.max_workgroup_count))
-    )
 
 
 def check_groups(model: str, grid: Grid, context: Context) -> None:
@@ -274,39 +318,12 @@ def count_workers(grid: Grid) -> Counts:
     return x, y, z
 
 
-def find_or_make(key: Hashable, make: Callable[[], _Program]) -> _Program:
-    """Return the program for a key, and make it if there is none."""
-    with _lock:
-        program: Any = _programs.get(key)
-    if program is None:
-        program = make()
-        with _lock:
-            _programs[key] = program
-            while len(_programs) > _MAX_PROGRAMS:
-                del _programs[next(iter(_programs))]
-    result: _Program = program
-    return result
-
-
-_lock = threading.Lock()
-_programs: dict[Hashable, object] = {}
-
-
-def _read_scalar(argument: Argument) -> Any:
-    return np.asarray(argument.read(), dtype=argument.parameter.dtype).reshape(())[()]
-
-
 def _place(argument: Argument, queue: int) -> Buffer[Any]:
     value, shape = argument.value, argument.shape
-    kind = to_device_dtype(argument.parameter.dtype)
+    kind = dtype.from_numpy_dtype(argument.parameter.dtype)
     if isinstance(value, Buffer):
         value.require_alive()
         return value if value.shape == shape and value.var_type is kind else _Elements(value, kind, shape)
-    return _upload(value, argument, kind, queue)
-
-
-def _upload(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer[Any]:
-    shape = argument.shape
     if argument.size > LARGEST:
         raise ArgumentValueError(
             f"argument {argument.parameter.name!r}: {argument.size} elements are more than {LARGEST}, the "
@@ -315,7 +332,3 @@ def _upload(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer
     buffer: Buffer[Any] = Buffer(shape if len(shape) <= MAX_AXES else argument.size, kind)
     buffer.write(np.ascontiguousarray(value, dtype=argument.parameter.dtype).reshape(-1), queue)
     return buffer
-
-
-def _make_shader_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    return (*shape[:MAX_AXES], *(1,) * (MAX_AXES - len(shape)), size)

@@ -5,14 +5,14 @@ The placement passes arrays in Fortran's layout, with the first index varying fa
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from vkdispatch.orders.arguments import Parameter
 from vkdispatch.orders.compilers import BuildFailure, Search
-from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.cpp import find_first_directive, write_map_clauses
+from vkdispatch.orders.models.cpp import find_first_directive, write_map_clauses, write_scalar_clause
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 
@@ -32,9 +32,8 @@ TYPES = {
 _MAX_DIMENSIONS = 15
 _LONGEST_NAME = 58  # the limit of 63 without the suffix _attr
 _IMPLICIT = re.compile(r"^[ \t]*implicit[ \t]+none\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
-_COUNTS = [
-    f"accelpy_{what}_dim{d}" for what in ("worker", "team", "assign") for d in range(3)
-]  # in the order of the array of counts
+# In the order of the array of counts.
+_COUNTS = [f"accelpy_{what}_dim{d}" for what in ("worker", "team", "assign") for d in range(3)]
 _SIZES = ("accelpy_gangs", "accelpy_lanes", "accelpy_threads", "accelpy_device")
 
 
@@ -70,12 +69,8 @@ def write_openacc(task: Task) -> str:
     opening = f"!$acc data{clauses}\n" if clauses else ""
     closing = "!$acc end data\n" if clauses else ""
     if find_first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
-        scalars = ", ".join(p.name for p in task.parameters if p.is_output and not p.ndim)
-        opening += (
-            "!$acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
-            + (f" copy({scalars})" if scalars else "")
-            + "\n"
-        )
+        sizes = "num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
+        opening += f"!$acc parallel {sizes}{write_scalar_clause(task.parameters, 'copy(')}\n"
         closing = f"!$acc end parallel\n{closing}"
     choose = (
         "if (acc_get_num_devices(acc_get_device_type()) > 0) "
@@ -95,8 +90,7 @@ def write_omptarget(task: Task) -> str:
     clauses = write_map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     opening = f"!$omp target data{clauses}\n" if clauses else ""
     closing = "!$omp end target data\n" if clauses else ""
-    scalars = ", ".join(p.name for p in task.parameters if p.is_output and not p.ndim)
-    mapped = f" map(tofrom: {scalars})" if scalars else ""
+    mapped = write_scalar_clause(task.parameters, "map(tofrom: ")
     first = find_first_directive(task.section.body, "omp", fortran=True)
     if first == "distribute":
         opening += f"!$omp target teams num_teams(accelpy_gangs) thread_limit(accelpy_threads){mapped}\n"
@@ -160,9 +154,8 @@ def _write_attribute_types(parameters: Sequence[Parameter]) -> str:
 
 
 def _write_declarations(parameters: Sequence[Parameter]) -> str:
-    lines = [
-        f"type(accelpy_attr_{p.ndim}), intent(in) :: {p.name}_attr\n" for p in parameters
-    ]  # before the arrays, whose bounds refer to them
+    # before the arrays, whose bounds refer to them
+    lines = [f"type(accelpy_attr_{p.ndim}), intent(in) :: {p.name}_attr\n" for p in parameters]
     for p in parameters:
         bounds = ", ".join(f"{p.name}_attr%shape({d + 1})" for d in range(p.ndim))
         intent = "inout" if p.is_output else "in"
@@ -271,71 +264,60 @@ def _write_file(
     return "\n".join(lines)
 
 
-def _make_program(model: str, description: str, native: Library) -> HostProgram:
-    return HostProgram(model, description, native, "F")
-
-
-_GNU = ("-O3", "-cpp", "-ffree-form", "-ffree-line-length-none", "-fPIC", "-shared", "-w")
-_FLANG = ("-O3", "-cpp", "-ffree-form", "-fPIC", "-shared")
-_NVHPC = ("-O3", "-Mpreprocess", "-Mfree", "-fPIC", "-shared", "-w")
-_INTEL = ("-O3", "-fpp", "-free", "-fPIC", "-shared", "-w")
-_CRAY = ("-O3", "-eZ", "-ffree", "-fPIC", "-shared")
-_IBM = ("-O3", "-qsuffix=cpp=F90", "-qfree=f90", "-qpic", "-qmkshrobj", "-w")
+_FLAGS = {
+    "gnu": ("-O3", "-cpp", "-ffree-form", "-ffree-line-length-none", "-fPIC", "-shared", "-w"),
+    "flang": ("-O3", "-cpp", "-ffree-form", "-fPIC", "-shared"),
+    "nvhpc": ("-O3", "-Mpreprocess", "-Mfree", "-fPIC", "-shared", "-w"),
+    "intel": ("-O3", "-fpp", "-free", "-fPIC", "-shared", "-w"),
+    "cray": ("-O3", "-eZ", "-ffree", "-fPIC", "-shared"),
+    "ibm": ("-O3", "-qsuffix=cpp=F90", "-qfree=f90", "-qpic", "-qmkshrobj", "-w"),
+}
+_OPENMP = {"gnu": "-fopenmp", "flang": "-fopenmp", "cray": "-h omp,noacc"}
 _NAMES = ("gfortran", "flang", "flang-new", "nvfortran", "ifx")
 _PACKAGE = "Debian's package gfortran"
-_LOOP = "integer :: i\n{}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
+
+
+def _make_model(
+    name: str,
+    write: Callable[[Task], str],
+    options: Mapping[str, str],
+    directive: str,
+    programs: tuple[str, ...] = _NAMES,
+    package: str = _PACKAGE,
+) -> NativeModel:
+    """Return a model; `options` are those of vendors besides the usual ones."""
+    flags = {vendor: (*_FLAGS[vendor], *text.split()) for vendor, text in options.items()}
+    search = Search("FC", programs, package=package, language="fortran")
+    copy = f"integer :: i\n{directive}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
+    return NativeModel(name, search, flags, write, ".F90", copy, partial(HostProgram, layout="F"))
+
 
 MODELS = (
-    NativeModel(
-        name="fortran",
-        search=Search("FC", _NAMES, package=_PACKAGE, language="fortran"),
-        flags={"gnu": _GNU, "flang": _FLANG, "nvhpc": _NVHPC, "intel": _INTEL, "cray": _CRAY, "ibm": _IBM},
-        write=write_fortran,
-        suffix=".F90",
-        copy=_LOOP.format(""),
-        program=_make_program,
+    _make_model("fortran", write_fortran, dict.fromkeys(_FLAGS, ""), ""),
+    _make_model(
+        "openmp_fortran",
+        write_openmp,
+        {**_OPENMP, "nvhpc": "-mp", "intel": "-qopenmp", "ibm": "-qsmp=omp"},
+        "!$omp do\n",
     ),
-    NativeModel(
-        name="openmp_fortran",
-        search=Search("FC", _NAMES, package=_PACKAGE, language="fortran"),
-        flags={
-            "gnu": (*_GNU, "-fopenmp"),
-            "flang": (*_FLANG, "-fopenmp"),
-            "nvhpc": (*_NVHPC, "-mp"),
-            "intel": (*_INTEL, "-qopenmp"),
-            "cray": (*_CRAY, "-h", "omp,noacc"),
-            "ibm": (*_IBM, "-qsmp=omp"),
+    _make_model(
+        "openacc_fortran",
+        write_openacc,
+        {"gnu": "-fopenacc", "nvhpc": "-acc", "cray": "-h acc,noomp"},
+        "!$acc loop gang worker vector\n",
+        ("nvfortran", "gfortran"),
+        f"{_PACKAGE}, or NVIDIA's HPC SDK",
+    ),
+    _make_model(
+        "omptarget_fortran",
+        write_omptarget,
+        {
+            **_OPENMP,
+            "nvhpc": "-mp=gpu",
+            "intel": "-qopenmp -fopenmp-targets=spir64",
+            "ibm": "-qsmp=omp -qoffload",
         },
-        write=write_openmp,
-        suffix=".F90",
-        copy=_LOOP.format("!$omp do\n"),
-        program=_make_program,
-    ),
-    NativeModel(
-        name="openacc_fortran",
-        search=Search(
-            "FC", ("nvfortran", "gfortran"), package=f"{_PACKAGE}, or NVIDIA's HPC SDK", language="fortran"
-        ),
-        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc"), "cray": (*_CRAY, "-h", "acc,noomp")},
-        write=write_openacc,
-        suffix=".F90",
-        copy=_LOOP.format("!$acc loop gang worker vector\n"),
-        program=_make_program,
-    ),
-    NativeModel(
-        name="omptarget_fortran",
-        search=Search("FC", ("nvfortran", "ifx", "gfortran", "flang"), package=_PACKAGE, language="fortran"),
-        flags={
-            "gnu": (*_GNU, "-fopenmp"),
-            "flang": (*_FLANG, "-fopenmp"),
-            "nvhpc": (*_NVHPC, "-mp=gpu"),
-            "intel": (*_INTEL, "-qopenmp", "-fopenmp-targets=spir64"),
-            "cray": (*_CRAY, "-h", "omp,noacc"),
-            "ibm": (*_IBM, "-qsmp=omp", "-qoffload"),
-        },
-        write=write_omptarget,
-        suffix=".F90",
-        copy=_LOOP.format("!$omp teams distribute parallel do\n"),
-        program=_make_program,
+        "!$omp teams distribute parallel do\n",
+        ("nvfortran", "ifx", "gfortran", "flang"),
     ),
 )

@@ -11,13 +11,14 @@ import numpy as np
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.errors import ShaderBuildError, UnsupportedError, VkDispatchError
+from vkdispatch.base.errors import ArgumentValueError, ShaderBuildError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Argument, Counts, Grid, Parameter
 from vkdispatch.orders.compilers import BuildFailure
+from vkdispatch.orders.errors import Debugging
 from vkdispatch.orders.models import engine
-from vkdispatch.orders.models.protocol import Program, Task
+from vkdispatch.orders.models.protocol import Task
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel
 
 NAME = "glsl"
@@ -118,8 +119,9 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
     BuildFailure
         The name of an argument is not valid in GLSL.
     """
-    for parameter in task.parameters:
-        _check_name(parameter.name)
+    for name in (parameter.name for parameter in task.parameters):
+        if name in _WORDS or name.startswith("gl_") or "__" in name:
+            raise BuildFailure(f"the argument's name {name} is reserved in GLSL; choose another")
     section, label = task.section, task.order.label.replace('"', "'")
     extensions = "".join(
         f'#line {section.body_line + section.body.count(chr(10), 0, match.start())} "{label}"\n{match[0]}\n'
@@ -176,9 +178,11 @@ class GlslProgram(engine.EngineProgram):
         context = placement.context
         extent = engine.count_workers(grid)
         members, teams = grid.members, grid.teams
-        if self._depends_on_groups:
+        try:
             engine.check_groups(NAME, grid, context)
-        elif not engine.is_grid_supported(grid, context):
+        except ArgumentValueError:
+            if self._depends_on_groups:
+                raise
             members, teams = _spread_workers(extent, context)
         description = placement.descriptions.get(NAME)
         if description is None:
@@ -192,32 +196,16 @@ class GlslProgram(engine.EngineProgram):
         engine.launch(kernel, arguments, placement, graph, workgroups=teams)
 
 
-class GlslModel:
-    """The model `glsl`."""
-
-    name = NAME
-    options: frozenset[str] = frozenset()
-
-    def build(self, task: Task) -> Program:
-        """Compile a section with glslang, in this process. Raises BuildFailure."""
-        context = engine.require_context(task)
-        if task.debugging is not None:
-            text = write_glsl(task)
-            digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
-            task.debugging.write_file(f"{NAME}-{digest}.comp", text)
-        key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
-        program = engine.find_or_make(key, lambda: GlslProgram(task, context))
-        try:
-            program.build()
-        except VkDispatchError as error:
-            raise BuildFailure(str(error)) from None
-        return program
+def _write_source_file(task: Task, debugging: Debugging) -> None:
+    text = write_glsl(task)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
+    debugging.write_file(f"{NAME}-{digest}.comp", text)
 
 
 def _compile(task: Task, *, aliased: bool) -> RawKernel:
     arguments: list[tuple[str, Any]] = [("accelpy_facts", Buff[dtype.uint32])]
     arguments += [
-        (parameter.name, Buff[engine.to_device_dtype(parameter.dtype)])  # type: ignore[misc]
+        (parameter.name, Buff[dtype.from_numpy_dtype(parameter.dtype)])  # type: ignore[misc]
         for parameter in task.parameters
         if parameter.is_memory
     ]
@@ -257,11 +245,6 @@ def _translate_log(log: str, task: Task) -> str:
             "shared arrays must be outside of functions: declare them above your own void main() {...}"
         )
     return "\n".join(messages)
-
-
-def _check_name(name: str) -> None:
-    if name in _WORDS or name.startswith("gl_") or "__" in name:
-        raise BuildFailure(f"the argument's name {name} is reserved in GLSL; choose another")
 
 
 def _find_alignment(parameter: Parameter) -> int:
@@ -360,4 +343,4 @@ def _spread_workers(extent: Counts, context: Context) -> tuple[Counts, Counts]:
     return (x, y, z), (a, b, c)
 
 
-MODELS = (GlslModel(),)
+MODELS = (engine.EngineModel(NAME, frozenset(), GlslProgram, _write_source_file),)

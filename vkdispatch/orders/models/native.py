@@ -43,8 +43,8 @@ class HostPlacement:
 
     def __init__(self, arguments: Sequence[Argument], layout: Layout) -> None:
         self.arguments = tuple(arguments)
-        self.layouts = _find_layouts(arguments, layout)
-        # Arguments that are the same array remain one, also when copied., also where it is copied
+        self.layouts = layout if any(len(argument.shape) > 1 for argument in arguments) else "CF"
+        # Arguments that are the same array remain one, also when copied.
         known = {argument.memory: argument for argument in arguments}
         places = {memory: _make_contiguous(argument, layout) for memory, argument in known.items()}
         self.arrays = [places[argument.memory] for argument in arguments]
@@ -53,7 +53,13 @@ class HostPlacement:
         self.pointers = (ctypes.c_void_p * max(1, len(arguments)))(
             *(array.ctypes.data for array in self._memory)
         )
-        self.extents = _pack_extents(self.arrays, layout)
+        numbers: list[int] = []
+        for array in self.arrays:
+            # NumPy's strides may differ along axes of length 0 or 1.
+            shape, axes = array.shape, range(array.ndim)
+            strides = [math.prod(shape[d + 1 :] if layout == "C" else shape[:d]) for d in axes]
+            numbers += [*shape, *strides]
+        self.extents = (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
 
     def serves(self, layout: Layout) -> bool:
         """Whether native code with this layout can use the arguments."""
@@ -69,33 +75,11 @@ class HostPlacement:
         """Do nothing: the memory is freed with the object."""
 
 
-def _pack_extents(arrays: Sequence[Array], layout: Layout) -> Any:
-    """Return shapes and strides of arrays, in elements, for native code."""
-    numbers = [
-        number for array in arrays for number in (*array.shape, *_compute_strides(array.shape, layout))
-    ]
-    return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
-
-
-def _compute_strides(shape: Sequence[int], layout: Layout) -> list[int]:
-    # NumPy's strides may differ along axes of length 0 or 1.
-    axes = range(len(shape))
-    return [math.prod(shape[d + 1 :] if layout == "C" else shape[:d]) for d in axes]
-
-
-def _find_layouts(arguments: Sequence[Argument], layout: Layout) -> str:
-    return layout if any(len(argument.shape) > 1 for argument in arguments) else "CF"
-
-
 def _make_contiguous(argument: Argument, layout: Layout) -> Array:
     array = argument.read()
     dtype = argument.parameter.dtype
-    fits = (
-        array.flags.aligned
-        and array.dtype.isnative
-        and array.flags["C_CONTIGUOUS" if layout == "C" else "F_CONTIGUOUS"]
-    )
-    if fits and array.dtype == dtype:
+    is_contiguous = array.flags.c_contiguous if layout == "C" else array.flags.f_contiguous
+    if is_contiguous and array.flags.aligned and array.dtype.isnative and array.dtype == dtype:
         return array
     return np.array(array, dtype=dtype, order=layout, copy=True)
 
@@ -103,6 +87,7 @@ def _make_contiguous(argument: Argument, layout: Layout) -> Array:
 # ---- The models whose sections are compiled to shared libraries ------------------------------------------
 
 
+Flags = Mapping[str, tuple[str, ...]]
 MakeProgram = Callable[[str, str, Library], Program]
 
 
@@ -134,7 +119,7 @@ class NativeModel:
 
     name: str
     search: compilers.Search
-    flags: Mapping[str, tuple[str, ...]]
+    flags: Flags
     write: Callable[[Task], str]
     suffix: str
     copy: str
@@ -183,45 +168,54 @@ class NativeModel:
         return (*flags, *self.find_device_flags())
 
 
-class HostProgram:
-    """A library that uses arguments in host memory."""
+class NativeProgram:
+    """A library that runs on arguments by their addresses."""
 
-    def __init__(self, model: str, description: str, native: Library, layout: Layout) -> None:
+    def __init__(self, model: str, description: str, native: Library) -> None:
         self.model = model
         self.description = description
         self.native = native
-        self.layout: Layout = layout
 
     def devices(self) -> int:
         """Return the number of devices that the library finds."""
         return self.native.devices()[0]
 
+    def run(self, placement: Any, grid: Grid, run_id: int, device: int, channel: int) -> None:
+        """Run the body in the calling thread."""
+        failure = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
+        if failure:
+            raise OrderRunError(f"{self.model}: {failure}")
+
+    def check_device(self, device: int) -> None:
+        """Raise ValueError if the device does not exist."""
+        count, reason = self.native.devices()
+        if device >= count:
+            raise ArgumentValueError(
+                f"device: {self.model} has {count} devices here{f' ({reason})' if reason else ''}, counted "
+                f"from 0, got {device}"
+            )
+
+
+class HostProgram(NativeProgram):
+    """A library that uses arguments in host memory."""
+
+    def __init__(self, model: str, description: str, native: Library, layout: Layout) -> None:
+        super().__init__(model, description, native)
+        self.layout: Layout = layout
+
     def place(self, arguments: Sequence[Argument], device: int) -> HostPlacement:
         """Copy arrays that are not contiguous."""
-        check_device(self.native, device, self.model)
+        self.check_device(device)
         return HostPlacement(arguments, self.layout)
 
     def serves(self, placement: Placement, device: int) -> bool:
         """Whether the arrays are in host memory in the same layout."""
         return isinstance(placement, HostPlacement) and placement.serves(self.layout)
 
-    def run(self, placement: Placement, grid: Grid, run_id: int, device: int, channel: int) -> None:
-        """Run the body in the calling thread."""
-        assert isinstance(placement, HostPlacement)
-        check_device(self.native, device, self.model)
-        failure = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
-        if failure:
-            raise OrderRunError(f"{self.model}: {failure}")
-
-
-def check_device(native: Library, device: int, model: str) -> None:
-    """Raise ValueError if the device does not exist."""
-    count, reason = native.devices()
-    if device >= count:
-        raise ArgumentValueError(
-            f"device: {model} has {count} devices here{f' ({reason})' if reason else ''}, counted from "
-            f"0, got {device}"
-        )
+    def run(self, placement: Any, grid: Grid, run_id: int, device: int, channel: int) -> None:
+        """Run the body in the calling thread, on a device that may be another one."""
+        self.check_device(device)
+        super().run(placement, grid, run_id, device, channel)
 
 
 def _report_build(

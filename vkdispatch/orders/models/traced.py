@@ -15,7 +15,7 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, compute_type, int32
+from vkdispatch.base.dtype import compute_type, from_numpy_dtype, int32
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen import ShaderDescription, abbreviations
 from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
@@ -28,7 +28,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Counts, Grid, Parameter
 from vkdispatch.orders.compilers import BuildFailure
 from vkdispatch.orders.models import engine
-from vkdispatch.orders.models.protocol import Program, Task
+from vkdispatch.orders.models.protocol import Task
 from vkdispatch.orders.order import find_line
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -114,25 +114,6 @@ class TracedProgram(engine.EngineProgram):
             engine.launch(self._find_kernel(None), arguments, placement, graph, exec_size=extent)
 
 
-class TracedModel:
-    """The model `vkdispatch`."""
-
-    name = NAME
-    options = frozenset(("check",))
-
-    def build(self, task: Task) -> Program:
-        """Trace a section, and compile it. Raises BuildFailure."""
-        context = engine.require_context(task)
-        order, section = task.order, task.section
-        key = (NAME, order.text, order.label, section.line, repr(section.options), task.parameters)
-        program = engine.find_or_make(key, lambda: TracedProgram(task, context))
-        try:
-            program.build()
-        except VkDispatchError as error:
-            raise BuildFailure(str(error)) from None
-        return program
-
-
 def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
     """Return the kernel of a section, and the names of the grid that it uses: its last arguments."""
     function, file = _make_function(task)
@@ -145,7 +126,11 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
         with vc.shader_context() as context:
             variables = context.declare_input_arguments(annotations, labels, [None] * len(labels))
             function.__globals__.update(zip(grid_names, variables[len(parameters) :], strict=True))
-            prepare_kernel(function, rewrite=True)(*map(_wrap_variable, parameters, variables))
+            values = [
+                ArrayVariable(variable, parameter.ndim) if isinstance(variable, BufferVariable) else variable
+                for parameter, variable in zip(parameters, variables, strict=False)
+            ]
+            prepare_kernel(function, rewrite=True)(*values)
         description = context.get_description(FUNCTION)
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None
@@ -162,12 +147,8 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
     return description, grid_names
 
 
-def _wrap_variable(parameter: Parameter, variable: Any) -> Any:
-    return ArrayVariable(variable, parameter.ndim) if isinstance(variable, BufferVariable) else variable
-
-
 def _make_annotation(parameter: Parameter) -> Any:
-    kind: DType = engine.to_device_dtype(parameter.dtype)
+    kind = from_numpy_dtype(parameter.dtype)
     if parameter.is_memory:
         return BufferAnnotation[kind]  # type: ignore[valid-type]
     return Constant[compute_type(kind)]  # type: ignore[misc]
@@ -236,4 +217,4 @@ def _describe_failure(task: Task, error: BaseException, line: int | None) -> str
     return f"{place}: {type(error).__name__}: {message}{shown}"
 
 
-MODELS = (TracedModel(),)
+MODELS = (engine.EngineModel(NAME, frozenset(("check",)), TracedProgram),)
