@@ -51,7 +51,9 @@ class _Depths:
     """How many conditions and loops are around the innermost parts of blocks, statements, expressions."""
 
     def __init__(self) -> None:
-        self._exprs: dict[int, tuple[int, ir.Expr]] = {}  # by identity, which the expressions keep
+        # by identity, which the values keep
+        self._exprs: dict[int, tuple[int, ir.Expr]] = {}
+        self._statements: dict[tuple[int, _Jump], tuple[tuple[int, Loc | None], ir.Statement]] = {}
 
     def block(self, block: ir.Block) -> int:
         """Return the depth of a block."""
@@ -73,6 +75,12 @@ class _Depths:
         return deepest
 
     def _find(self, statement: ir.Statement, jumps: _Jump) -> tuple[int, Loc | None]:
+        key = id(statement), jumps
+        if key not in self._statements:
+            self._statements[key] = self._measure(statement, jumps), statement
+        return self._statements[key][0]
+
+    def _measure(self, statement: ir.Statement, jumps: _Jump) -> tuple[int, Loc | None]:
         first = 0 if isinstance(statement, ir.Scope) else 2 if isinstance(statement, ir.Switch) else 1
         chain = isinstance(statement, ir.If) or (
             isinstance(statement, ir.Switch)
@@ -300,9 +308,13 @@ class _Jumps:
                 )
             groups.append([])
         out = groups[0]
-        for position, group in enumerate(groups[1:], 2):
-            used = _find_registers(tuple(group) for group in groups[position:])
-            body = tuple(outside.move(statement, used) for statement in group)
+        last = {
+            register: at for at, group in enumerate(groups) for register in _find_registers((tuple(group),))
+        }
+        for at, group in enumerate(groups[1:], 1):
+            used = {id(part.register) for part in group if isinstance(part, ir.Declare)}
+            later = {register for register in used if last.get(register, at) > at}
+            body = tuple(outside.move(statement, later) for statement in group)
             if body:
                 out.append(when(is_zero(read(flag)), *body, loc=body[0].loc))
         return tuple(out)
