@@ -159,9 +159,9 @@ def _gather_facts(context: Context) -> DeviceFacts:
 # ---- Numbers found by measurement: what plans depend on besides shapes, types and the device -------------
 #
 # Each family of functions has one table or a few, subclasses of `Table`, in its `tuning` or `planning`.
-# A number has a default and names the device that it was found on. `python -m benchmarks tune` measures the
-# candidates of the numbers on another device. What it keeps in the cache folder replaces the defaults on
-# that device.
+# A number has a default and names the device that it was found on; the comment above it says what it is.
+# `python -m benchmarks tune` measures the candidates of the numbers on another device. What it keeps in the
+# cache folder replaces the defaults on that device.
 #
 # `table.number` is the value for the devices of the current context. Plans read it; repeated calls do not.
 # Numbers change plans and kernels. Those marked with `changes_rounding` also change the order in which
@@ -188,46 +188,29 @@ class Number(Generic[_T]):
         Its name in its table, and after the table's family and a dot.
     default
         The value that counts on devices for which no other one was found.
-    meaning
-        What it is, in a line.
     candidates
         Values worth measuring; the default is one of them. None where measuring is of no use: costs that
         only count relative to each other, and numbers that others follow from.
     found_on
         The device that the default was found on. Numbers that were found on llvmpipe decide plans for CPUs.
-    constraint
-        What holds of all candidates because the code relies on it; empty if nothing does.
     changes_rounding
         Whether other values change the order of floating-point sums, and so the last bits of results.
     """
 
-    __slots__ = (
-        "candidates",
-        "changes_rounding",
-        "constraint",
-        "default",
-        "found_on",
-        "key",
-        "meaning",
-        "name",
-    )
+    __slots__ = ("candidates", "changes_rounding", "default", "found_on", "key", "name")
 
     def __init__(
         self,
         default: _T,
-        meaning: str,
         candidates: Sequence[_T] = (),
         *,
         found_on: str = "",
-        constraint: str = "",
         changes_rounding: bool = False,
     ) -> None:
         self.name = self.key = ""
         self.default = default
-        self.meaning = meaning
         self.candidates = tuple(candidates)
         self.found_on = found_on
-        self.constraint = constraint
         self.changes_rounding = changes_rounding
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
@@ -267,7 +250,7 @@ class Number(Generic[_T]):
     @property
     def checksum(self) -> str:
         """A checksum of what the number is: a value that was found for another definition does not count."""
-        return f"{zlib.crc32(repr((self.default, self.meaning, self.candidates)).encode()):08x}"
+        return f"{zlib.crc32(repr((self.default, self.candidates)).encode()):08x}"
 
     def decides(self, is_cpu: bool) -> bool:
         """Whether plans depend on it, for CPUs or for GPUs."""
