@@ -267,6 +267,17 @@ def define_variant(
     return array_function(bind_variant(template, variant, name, doc))
 
 
+def variant_of(
+    template: Callable[Concatenate[str, _P], _R],
+) -> Callable[[Callable[[], None]], Callable[_P, _R]]:
+    """Decorate a function that only has a name and a docstring: it becomes the variant of that name."""
+
+    def decorate(named: Callable[[], None]) -> Callable[_P, _R]:
+        return define_variant(template, named.__name__, named.__name__, named.__doc__ or "")
+
+    return decorate
+
+
 def bind_variant(
     template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
 ) -> Callable[_P, _R]:

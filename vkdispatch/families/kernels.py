@@ -19,15 +19,33 @@ from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels traced from Python functions with any number of arguments -----------------------------------
+#
+# A family lists the arguments of a kernel in the order of launches:
+#
+#     [*buffers(result=float32, mask=uint32 if has_mask else None), source.parameters, *numbers("length")]
+#     def body(result, mask, elements, length): ...
+#
+# The body gets a variable for each argument, None for one that is left out, and a tuple for a list of them.
 
 
+Argument = tuple[str, Annotation | None]
 Extent = int | Sequence[int]
+
+
+def buffers(**kinds: DType | None) -> list[Argument]:
+    """Declare buffers by their dtypes; those of None are left out."""
+    return [(name, None if kind is None else buffer[kind]) for name, kind in kinds.items()]
+
+
+def numbers(*names: str, kind: DType = uint32) -> list[Argument]:
+    """Declare numbers that are the same for all invocations."""
+    return [(name, constant[kind]) for name in names]
 
 
 def trace_kernel(
     name: str,
     body: Callable[..., None],
-    arguments: Sequence[tuple[str, Annotation]],
+    arguments: Sequence[Argument | list[Argument]],
     local_size: Extent,
     workgroups: Any = None,
     exec_size: Any = None,
@@ -42,10 +60,10 @@ def trace_kernel(
     name
         The name of the kernel in messages, profiles and generated code.
     body
-        Records the statements; it is called once, with a variable for each argument. Its control flow may
-        use GPU values.
+        Records the statements; it is called once, with what `arguments` say. Its control flow may use GPU
+        values.
     arguments
-        Names and annotations, in the order of calls.
+        Names and annotations, in the order of calls; see above.
     local_size
         Invocations of a workgroup.
     workgroups, exec_size
@@ -64,10 +82,18 @@ def trace_kernel(
     """
     extent = (local_size, 1, 1) if isinstance(local_size, int) else tuple(local_size)
     flags = vc.ShaderFlags.NONE if exec_size is not None else vc.ShaderFlags.NO_EXEC_BOUNDS
-    names = make_distinct([each for each, _ in arguments])
+    flat = [pair for item in arguments for pair in (item if isinstance(item, list) else [item])]
+    names = make_distinct([name for name, kind in flat if kind is not None])
     with vc.shader_context(flags) as context:
-        variables = context.declare_input_arguments([kind for _, kind in arguments], names)
-        prepare_kernel(body, rewrite=True)(*variables)
+        kinds = [kind for _, kind in flat if kind is not None]
+        variables = iter(context.declare_input_arguments(kinds, names))
+
+        def variable_of(item: Argument | list[Argument]) -> Any:
+            if isinstance(item, list):
+                return tuple(map(variable_of, item))
+            return None if item[1] is None else next(variables)
+
+        prepare_kernel(body, rewrite=True)(*map(variable_of, arguments))
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
     description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:
@@ -99,9 +125,7 @@ def _make_clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
-    return trace_kernel(
-        f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size"
-    )
+    return trace_kernel(f"clear_{kind.name}", clear, buffers(words=kind), _GROUP, exec_size="words.size")
 
 
 # ---- Errors in kernels of functions on buffers: see `base.buffers.kernel_errors` -------------------------
@@ -206,20 +230,18 @@ def note_bad_starts(
 
 @memoize
 def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
-    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *numbers: vc.ShaderVariable) -> None:
+    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *limits: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x
         start = starts[position].to_register()
         values = [start]
         bad = [start < 0] if is_signed_dtype(kind) else []
         if ascending:
             before = starts[vc.select(position == 0, 0, position - 1)].to_register()
-            bad += [start > numbers[0], start < before]
+            bad += [start > limits[0], start < before]
             values.append(before)
         with vc.if_block(vc.any(*bad)):
-            note_error(journal, numbers[-1], position, values)
+            note_error(journal, limits[-1], position, values)
 
-    arguments = [("journal", buffer[uint32]), ("starts", buffer[kind])]
-    if ascending:
-        arguments.append(("most", constant[kind]))
-    arguments.append(("ticket", constant[uint32]))
+    most = numbers("most", kind=kind) if ascending else []
+    arguments = [*buffers(journal=uint32, starts=kind), *most, *numbers("ticket")]
     return trace_kernel("check_segments", body, arguments, _GROUP, exec_size="starts.size")

@@ -11,8 +11,10 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_complex, is_matrix, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.arguments import constant
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.families.kernels import Argument
 from vkdispatch.families.operands import ArrayLike
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import is_expression, is_nonzero, split_scalars, wide_type
@@ -103,6 +105,11 @@ class Accumulator:
     origin: bool = False
     most_columns: int | None = None
     place: str | None = None
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Names and annotations of the parameters, as `trace_kernel` takes them."""
+        return [(f"reduce_{name}", constant[kind]) for name, kind in self.parameters]
 
     @property
     def size(self) -> int:

@@ -6,10 +6,8 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -154,31 +152,23 @@ def make_stage_kernel(
     * the numbers of a `ReductionParams`;
     * the parameters of the accumulator and the arguments of the sink, if it stores results.
     """
-    arguments: list[tuple[str, Any]] = []
-    if form.has_results:
-        arguments.append(("reduce_result", buffer[sink.out_type]))
-    if form.is_partial or form.is_segmented:
-        arguments += [(f"reduce_partials{i or ''}", buffer[kind]) for i, kind in enumerate(accumulator.kinds)]
-    if form.is_finishing:
-        arguments.append(("reduce_counters", buffer[dtype.uint32]))
-    own = len(arguments)
-    views: tuple[tuple[int, DType], ...] = ()
     if not form.is_partial:
         source = limit_loads(source, form.together)
-        views = source.views
-        arguments += zip(source.names, source.mapping.buffer_types, strict=True)
-        arguments += [
-            (f"reduce_{source.names[position]}_{view.name}", buffer[view]) for position, view in views
-        ]
-    inputs = len(arguments) - own - len(views)
-    arguments += [(f"reduce_{name}", constant[dtype.uint32]) for name in PARAMETERS]
-    numbers = len(arguments)
-    if form.has_results:
-        arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
-        arguments += sink.parameters
+    names, views = source.names, () if form.is_partial else source.views
+    partials = accumulator.kinds if form.is_partial or form.is_segmented else ()
+    arguments = [
+        *buffers(reduce_result=sink.out_type if form.has_results else None),
+        buffers(**{f"reduce_partials{i or ''}": kind for i, kind in enumerate(partials)}),
+        *buffers(reduce_counters=dtype.uint32 if form.is_finishing else None),
+        [] if form.is_partial else source.parameters,
+        buffers(**{f"reduce_{names[position]}_{view.name}": view for position, view in views}),
+        numbers(*(f"reduce_{name}" for name in PARAMETERS)),
+        accumulator.arguments if form.has_results else [],
+        sink.parameters if form.has_results else [],
+    ]
 
     def body(*variables: Any) -> None:
-        _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
+        _Tracing(form, source, accumulator, sink, variables).run()
 
     plain = source.is_plain or form.is_partial
     function = source.mapping.mapping_function
@@ -216,24 +206,14 @@ class _Tracing:
         accumulator: accumulators.Accumulator,
         sink: Sink,
         variables: Sequence[Any],
-        own: int,
-        inputs: int,
-        numbers: int,
     ) -> None:
         self._form = form
         self._source = source
         self._accumulator = accumulator
         self._sink = sink
-        mine = list(variables[:own])
-        self._result = mine.pop(0) if form.has_results else None
-        self._counters = mine.pop() if form.is_finishing else None
-        self._partials = mine
-        self._arguments = variables[own : own + inputs]
-        self._views = variables[own + inputs : numbers - len(PARAMETERS)]
-        self._param = dict(zip(PARAMETERS, variables[numbers - len(PARAMETERS) : numbers], strict=True))
-        extra = variables[numbers:]
-        self._extra = extra[: len(accumulator.parameters)]
-        self._kept_for_sink = extra[len(accumulator.parameters) :]
+        self._result, self._partials, self._counters, self._arguments, self._views = variables[:5]
+        params, self._extra, self._kept_for_sink = variables[5:]
+        self._param = dict(zip(PARAMETERS, params, strict=True))
 
     # -- the kernel
 
@@ -493,7 +473,7 @@ class _Tracing:
         vc.memory_barrier_buffer()
         vc.barrier()
         with vc.if_block(index == 0):
-            ticket[0] = vc.atomic_add(self._counters[self._block], 1)  # type: ignore[index]
+            ticket[0] = vc.atomic_add(self._counters[self._block], 1)
         vc.barrier()
         with vc.if_block(ticket[0] == segments - 1):
             vc.memory_barrier_buffer()
@@ -516,7 +496,7 @@ class _Tracing:
                     self._accumulator.add_to([total], [accumulator.merge_all(kept)])
             self._store(self._lanes.combine(totals), is_final=True)
             with vc.if_block(index == 0):
-                self._counters[self._block] = 0  # type: ignore[index]
+                self._counters[self._block] = 0
 
     def _count_columns(self) -> Any:
         form = self._form

@@ -14,9 +14,8 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -249,16 +248,11 @@ def launch(
 @memoize
 def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
-    count = len(accumulator.parameters)
 
-    def body(result: Any, *variables: Any) -> None:
-        value = accumulator.finish(accumulator.start(), variables[:count])
-        sink.store(result, variables[count:], vc.global_invocation_id().x, value)
+    def body(result: Any, parameters: Any, mapping: Any) -> None:
+        value = accumulator.finish(accumulator.start(), parameters)
+        sink.store(result, mapping, vc.global_invocation_id().x, value)
 
-    arguments = [
-        ("reduce_result", buffer[sink.out_type]),
-        *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
-        *sink.parameters,
-    ]
+    arguments = [*buffers(reduce_result=sink.out_type), accumulator.arguments, sink.parameters]
     name = f"{accumulator.name}_of_nothing"
     return trace_kernel(name, body, arguments, _EMPTY_GROUP, exec_size="reduce_result.size")

@@ -19,12 +19,11 @@ from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
-from vkdispatch.codegen.arguments import buffer
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import is_recorded
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.operands import Operand, check_overlap, lacks_elements, plain_output
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
@@ -113,8 +112,7 @@ def _try_numbers(
             out[i, place] = value
 
     count, host = len(_TRIPLES), np.float64 if is_float_dtype(wide) else np.int64
-    arguments = [("out", buffer[wide]), ("given", buffer[wide])]
-    kernel = trace_kernel("try", body, arguments, count, exec_size=count)
+    kernel = trace_kernel("try", body, buffers(out=wide, given=wide), count, exec_size=count)
     given = np.array(_TRIPLES).astype(_numpy_type(wide))
     out = np.zeros((count, 4), given.dtype)
     with np.errstate(all="ignore"):

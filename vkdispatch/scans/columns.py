@@ -20,7 +20,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, unpack_variables
+from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, name_variables
 from vkdispatch.scans.lookback import Algebra, Item, apply_prefix, fold
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -71,7 +71,7 @@ def make_columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, si
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
-        own = unpack_variables(form, source, sink, variables, NUMBERS)
+        own = name_variables(form, sink, variables, NUMBERS)
         _ColumnsTrace(form, operation, source, own).run()
 
     name = f"{operation.name}_columns_{form.mode}"
