@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer
+from vkdispatch.families.kernels import Argument, buffers
 from vkdispatch.families.values import split_words, word_type
 
 # ---- Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers -----------
@@ -204,12 +204,13 @@ class SortOutputs:
     has_positions: bool
     is_wide: bool = False
 
-    def arguments(self, raw: DType) -> list[tuple[str, Any]]:
-        """Return names and annotations of the kernel's arguments; `raw` is the type of keys."""
-        arguments = [("sort_sorted", buffer[raw])] if self.has_keys else []
-        if self.has_positions:
-            arguments.append(("sort_positions", buffer[dtype.uvec2 if self.is_wide else dtype.uint32]))
-        return arguments
+    def arguments(self, raw: DType) -> list[Argument]:
+        """Return the buffers of keys, of the type `raw`, and of positions, as `trace_kernel` takes them."""
+        position = dtype.uvec2 if self.is_wide else dtype.uint32
+        return buffers(
+            sort_sorted=raw if self.has_keys else None,
+            sort_positions=position if self.has_positions else None,
+        )
 
     def position(self, value: Any) -> Any:
         """Return a position, a GPU value, as it is written."""
