@@ -11,10 +11,9 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import agree_on_size, read_queues
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, fit_source, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -46,12 +45,8 @@ def _make_fill_kernel(kind: DType) -> ShaderFunction:
         with each_free_place(result, starts, groups) as index:
             result[index] = value
 
-    arguments = [
-        ("result", buffer[kind]),
-        ("starts", buffer[dtype.uint32]),
-        ("fill_value", constant[compute_type(kind)]),
-        ("fill_groups", constant[dtype.uint32]),
-    ]
+    value = numbers("fill_value", kind=compute_type(kind))
+    arguments = [*buffers(result=kind, starts=dtype.uint32), *value, *numbers("fill_groups")]
     return trace_kernel("fill_rest", trace, arguments, _GROUP, "fill_groups")
 
 
@@ -68,11 +63,7 @@ def _make_fill_with_first_kernel(kind: DType) -> ShaderFunction:
         with each_free_place(values, starts, groups) as index:
             values[index] = first
 
-    arguments = [
-        ("values", buffer[kind]),
-        ("starts", buffer[dtype.uint32]),
-        ("fill_groups", constant[dtype.uint32]),
-    ]
+    arguments = [*buffers(values=kind, starts=dtype.uint32), *numbers("fill_groups")]
     return trace_kernel("unique_rest", trace, arguments, _GROUP, "fill_groups")
 
 
@@ -291,17 +282,13 @@ def is_countable(x: Operand) -> bool:
 def _make_flag_kernel(condition: Condition, group: int) -> ShaderFunction:
     source = condition.source
     arguments = [
-        ("flag_bits", buffer[dtype.uint32]),
-        ("flag_sums", buffer[dtype.uint32]),
-        *source.parameters,
-        *((f"view{i}_{view.name}", buffer[view]) for i, view in source.views),
-        *((name, constant[dtype.uint32]) for name in ("flag_whole", "flag_rest", "flag_tiles")),
+        *buffers(flag_bits=dtype.uint32, flag_sums=dtype.uint32),
+        source.parameters,
+        buffers(**{f"view{i}_{view.name}": view for i, view in source.views}),
+        *numbers("flag_whole", "flag_rest", "flag_tiles"),
     ]
-    count = len(source.annotations)
 
-    def trace(bits: Any, sums: Any, *variables: Any) -> None:
-        own, views = variables[:count], variables[count:-3]
-        whole, rest = variables[-3:-1]
+    def trace(bits: Any, sums: Any, own: Any, views: Any, whole: Any, rest: Any, _: Any) -> None:
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         memory = vc.shared_buffer(dtype.uint32, group)
@@ -372,8 +359,8 @@ class Writer:
     # whether `value` may be called for elements that are not kept
     reads_all = True
 
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Return names and annotations of the kernel's arguments for it."""
+    def arguments(self) -> list[Argument | list[Argument]]:
+        """Return the kernel's arguments for it; the other methods get the variables of these."""
         raise NotImplementedError
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
@@ -403,18 +390,15 @@ def write_elements(
 def _make_write_kernel(
     writer: Writer, group: int, has_sums: bool, unroll: int, sparse: int
 ) -> ShaderFunction:
-    names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
-        ("flag_bits", buffer[dtype.uint32]),
-        ("flag_starts", buffer[dtype.uint32]),
+        *buffers(flag_bits=dtype.uint32, flag_starts=dtype.uint32),
         *writer.arguments(),
-        *((name, constant[dtype.uint32]) for name in names),
+        numbers("size_low", "size_high", "write_whole", "write_rest", "write_tiles"),
     ]
     tile_size = group * WORD
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
-        own = variables[:-5]
-        low, high, whole, rest = variables[-5:-1]
+        *own, (low, high, whole, rest, _) = variables
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         word = bits[tile * group + lane].to_register()

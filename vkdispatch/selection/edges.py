@@ -10,12 +10,11 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import is_recorded, read_queues
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, parse_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
@@ -78,9 +77,7 @@ def _make_join_kernel(kind: dtype.DType) -> ShaderFunction:
         both[0] = low[0]
         both[1] = high[0]
 
-    return trace_kernel(
-        "both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1
-    )
+    return trace_kernel("both_extremes", trace, buffers(both=kind, low=kind, high=kind), 1, 1)
 
 
 def read_extremes(extremes: Buffer[Any], kind: dtype.DType) -> list[tuple[Any, Any]]:
@@ -173,8 +170,7 @@ def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DTy
         outer[0] = first
         outer[1] = last
 
-    arguments = [("extremes", buffer[stored]), ("outer", buffer[wide])]
-    return trace_kernel("outer_edges", trace, arguments, 1, 1)
+    return trace_kernel("outer_edges", trace, buffers(extremes=stored, outer=wide), 1, 1)
 
 
 def _round(value: Any, kind: dtype.DType) -> Any:
@@ -212,7 +208,7 @@ def _make_steps_kernel(kind: dtype.DType) -> ShaderFunction:
             product[:] = _round(number / bins.to_dtype(dtype.float64), kind) * delta
         edges[index] = _round(product, kind).to_dtype(wide)
 
-    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    arguments = [*buffers(outer=wide, edges=wide), *numbers("bins")]
     return trace_kernel("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
@@ -225,7 +221,7 @@ def _make_edges_kernel(kind: dtype.DType) -> ShaderFunction:
         edge = edges[index].to_dtype(dtype.float64) + outer[0].to_dtype(dtype.float64)
         edges[index] = vc.select(index == bins, outer[1], _round(edge, kind).to_dtype(wide))
 
-    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    arguments = [*buffers(outer=wide, edges=wide), *numbers("bins")]
     return trace_kernel("edges", trace, arguments, _GROUP, exec_size="edges.size")
 
 

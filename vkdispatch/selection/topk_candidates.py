@@ -7,8 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import count_per_load, unpack_elements, view_type
 from vkdispatch.selection.tuning import sum_before, sum_group
@@ -80,24 +79,22 @@ def choose_together(order: Order, rows: int, length: int) -> int:
     return together
 
 
-def declare_arguments(
-    raw: DType, buffers: str, numbers: str, view: DType | None = None
-) -> list[tuple[str, Any]]:
-    """Return names and annotations of a kernel's arguments.
+def declare_arguments(raw: DType, tables: str, sizes: str, view: DType | None = None) -> list[Argument]:
+    """Return a kernel's arguments.
 
     Parameters
     ----------
     raw
         The type that keys are moved as.
-    buffers, numbers
-        Names of the arguments, without their prefix.
+    tables, sizes
+        Names of buffers and numbers, without their prefix.
     view
         The type of the argument `view`.
     """
     kinds = dict.fromkeys(_OF_KEYS, raw) | {"view": view or raw}
     return [
-        *((f"top_{name}", buffer[kinds.get(name, dtype.uint32)]) for name in buffers.split()),
-        *((f"top_{name}", constant[dtype.uint32]) for name in numbers.split()),
+        *buffers(**{f"top_{name}": kinds.get(name, dtype.uint32) for name in tables.split()}),
+        *numbers(*(f"top_{name}" for name in sizes.split())),
     ]
 
 
@@ -336,8 +333,8 @@ def make_flag_kernel(form: NarrowForm) -> ShaderFunction:
         words = flag_tile(form, (keys, view), (row, tile - row * tiles, length), flags_of, 1)
         store_flags(form, words, bits, sums, tile, 1)
 
-    buffers = "keys view bits sums bounds"
-    arguments = declare_arguments(form.order.raw, buffers, "rows tiles length", form.view)
+    tables = "keys view bits sums bounds"
+    arguments = declare_arguments(form.order.raw, tables, "rows tiles length", form.view)
     return trace_kernel("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -358,8 +355,8 @@ def make_collect_kernel(form: NarrowForm) -> ShaderFunction:
         to = Target(keys, length, candidates, positions, first, tile, row, tiles)
         collect_tile(form, to, bits, starts, 0, most, 0)
 
-    buffers = "keys bits starts candidates positions"
-    arguments = declare_arguments(form.order.raw, buffers, "k room rows tiles length")
+    tables = "keys bits starts candidates positions"
+    arguments = declare_arguments(form.order.raw, tables, "k room rows tiles length")
     return trace_kernel("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -436,8 +433,8 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
             with vc.if_block(count > 0):
                 vc.atomic_add(counts[row * BINS + place], count)
 
-    buffers = "keys counts states starts"
-    arguments = declare_arguments(form.order.raw, buffers, "k room groups rows tiles length")
+    tables = "keys counts states starts"
+    arguments = declare_arguments(form.order.raw, tables, "k room groups rows tiles length")
     return trace_kernel("topk_count", body, arguments, form.group, "top_rows * top_groups")
 
 
@@ -513,8 +510,8 @@ def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
             words = flag_tile(form, (keys, view), (row, tile - row * tiles, length), flags_of, 2)
             store_flags(form, words, bits, sums, tile, half)
 
-    buffers, numbers = "keys view bits sums states starts", "sample_tiles k room rows tiles length"
-    arguments = declare_arguments(form.order.raw, buffers, numbers, form.view)
+    tables, sizes = "keys view bits sums states starts", "sample_tiles k room rows tiles length"
+    arguments = declare_arguments(form.order.raw, tables, sizes, form.view)
     return trace_kernel("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -542,6 +539,6 @@ def make_collect_exactly_kernel(form: NarrowForm) -> ShaderFunction:
             most = vc.select(has_some, wanted, 0).to_register("top_most")
             collect_tile(form, to, bits, starts, half * number if number else 0, most, shift)
 
-    buffers = "keys bits starts candidates positions states sample_starts"
-    arguments = declare_arguments(form.order.raw, buffers, "sample_tiles k room rows tiles length")
+    tables = "keys bits starts candidates positions states sample_starts"
+    arguments = declare_arguments(form.order.raw, tables, "sample_tiles k room rows tiles length")
     return trace_kernel("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")

@@ -370,8 +370,8 @@ def make_collect_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction
                 positions[first + rank] = own.begin + place
                 rank += 1
 
-    buffers = "keys starts candidates positions bounds"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys starts candidates positions bounds"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
@@ -397,8 +397,8 @@ def make_count_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFu
             sums[own.line] = less
             sums[rows * runs + own.line] = equal
 
-    buffers = "keys sums states starts"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys sums states starts"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
@@ -434,6 +434,6 @@ def make_collect_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> Shader
                 less += is_less.to_dtype(dtype.uint32)
                 equal += is_tie.to_dtype(dtype.uint32)
 
-    buffers = "keys starts candidates positions states sample_starts"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys starts candidates positions states sample_starts"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
