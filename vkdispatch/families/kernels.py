@@ -10,7 +10,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import Annotation, buffer, constant
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.sources import make_distinct
@@ -28,7 +28,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 # The body gets a variable for each argument, None for one that is left out, and a tuple for a list of them.
 
 
-Argument = tuple[str, Annotation | None]
+Argument = tuple[str, Any]
 Extent = int | Sequence[int]
 
 
@@ -45,7 +45,7 @@ def numbers(*names: str, kind: DType = uint32) -> list[Argument]:
 def trace_kernel(
     name: str,
     body: Callable[..., None],
-    arguments: Sequence[Argument | list[Argument]],
+    arguments: Sequence[Any],
     local_size: Extent,
     workgroups: Any = None,
     exec_size: Any = None,
@@ -63,7 +63,7 @@ def trace_kernel(
         Records the statements; it is called once, with what `arguments` say. Its control flow may use GPU
         values.
     arguments
-        Names and annotations, in the order of calls; see above.
+        In the order of calls: names with annotations, and lists of them; see above.
     local_size
         Invocations of a workgroup.
     workgroups, exec_size

@@ -7,9 +7,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
 from vkdispatch.codegen import random
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.arguments import constant
 from vkdispatch.codegen.execution.registers import precise
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import view_type
@@ -142,16 +142,17 @@ def make_fill_kernel(form: Form) -> ShaderFunction:
     `MAX_BLOCKS` blocks come before this launch; the shift; then `form.numbers`. Each of the `form.group`
     invocations of a workgroup computes `form.unroll` blocks.
     """
-    word = constant[form.word_type]
-    arguments: list[tuple[str, Any]] = [("result", buffer[form.sink.out_type])]
-    if form.view is not None:
-        arguments.append(("vectors", buffer[form.view]))
-    if form.on_device:
-        arguments.append(("position", buffer[dt.uint32]))
-    arguments += form.sink.parameters
-    arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
-    arguments += [("turn", constant[dt.uint32]), ("shift", constant[dt.uint32])]
-    arguments += [(name, constant[kind]) for name, kind in form.numbers]
+    word = form.word_type
+    arguments = [
+        *buffers(
+            result=form.sink.out_type, vectors=form.view, position=dt.uint32 if form.on_device else None
+        ),
+        form.sink.parameters,
+        numbers("counter0", "counter1", "counter2", "counter3", kind=word),
+        numbers("key0", "key1", kind=word),
+        *numbers("turn", "shift"),
+        [(name, constant[kind]) for name, kind in form.numbers],
+    ]
     name = f"random_{form.distribution}_{form.sink.value_type.name}"
     return trace_kernel(
         name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=1
@@ -163,17 +164,11 @@ class _Tracing:
 
     def __init__(self, form: Form, variables: Sequence[Any]) -> None:
         self._form = form
-        left = list(variables)
-        self._result = left.pop(0)
-        self._vectors = left.pop(0) if form.view is not None else None
-        self._position = left.pop(0) if form.on_device else None
-        count = len(form.sink.annotations)
-        self._mapping, left = left[:count], left[count:]
-        self._counter, self._key = left[:4], left[4:6]
-        self._turn = left[6]
+        self._result, self._vectors, self._position, self._mapping = variables[:4]
+        self._counter, self._key, self._turn, shift, scale = variables[4:]
         # skipped words: a number, or a variable that the launch passes
-        self._shift = left[7].to_register() if form.shift < 0 else form.shift
-        self._numbers = left[8:]
+        self._shift = shift.to_register() if form.shift < 0 else form.shift
+        self._numbers = list(scale)
         # the number of the first block of the invocation
         self._first: Any = None
 

@@ -14,11 +14,10 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current, global_graph
 from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_number
 from vkdispatch.families.calls import call_with_parameters
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
 from vkdispatch.families.tuning import (
     H200_AND_LLVMPIPE,
@@ -218,13 +217,13 @@ def _fill_part(
     distribution, stream, position = draw.distribution, draw.stream, draw.position
     is_single = draw.word is not None
     count = count_blocks(stream, distribution.bits, target.size)
-    numbers = read_tuning()
+    tuned = read_tuning()
     # a tuple, as making a record for each draw takes longer
     fields = (
         distribution.name,
         stream.is_wide,
         distribution.bits,
-        -1 if is_single or count <= numbers[0] else part.shift,
+        -1 if is_single or count <= tuned[0] else part.shift,
         stored.sink,
         draw.half,
         len(distribution.numbers) > 1,
@@ -235,7 +234,7 @@ def _fill_part(
         # a buffer that is shorter than one vector has no room for it
         not is_single and target.size >= stream.block * 32 // distribution.bits,
     )
-    form, kernel = _choose_form(fields, device_facts(target.context), numbers)
+    form, kernel = _choose_form(fields, device_facts(target.context), tuned)
     views = () if form.view is None else (target,)
     positions = () if position is None else (position,)
     words = () if draw.word is None else (draw.word,)
@@ -327,7 +326,7 @@ def _make_advance_kernel() -> ShaderFunction:
         position[1] = position[1] + high + carry
         position[0] = total
 
-    arguments = [("position", buffer[dt.uint32]), ("low", constant[dt.uint32]), ("high", constant[dt.uint32])]
+    arguments = [*buffers(position=dt.uint32), *numbers("low", "high")]
     return trace_kernel("random_advance", body, arguments, 1, workgroups=1)
 
 

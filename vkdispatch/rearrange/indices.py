@@ -13,8 +13,8 @@ from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import kernels
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import note_error, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import Operand
@@ -227,25 +227,14 @@ def note_bad_places(
 
 @memoize
 def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
-    own = 1 + len(source.names)
-
-    def body(*variables: Any) -> None:
+    def body(journal: Any, indices: Any, variables: Any, ticket: Any) -> None:
         position = vc.global_invocation_id().x
-        index = source.value(variables[1:own], position)
-        length = functools.partial(numbers.value, variables[own:-1], "length")
+        index = source.value(indices, position)
+        length = functools.partial(numbers.value, variables, "length")
         place, bad = find_out_of_bounds(index, length, long=long, negative=negative)
         with vc.if_block(bad):
-            note_error(variables[0], variables[-1], position, [place])
+            note_error(journal, ticket, position, [place])
 
-    return trace_kernel(
-        "check_indices",
-        body,
-        [
-            ("journal", buffer[dtype.uint32]),
-            *source.parameters,
-            *numbers.arguments,
-            ("ticket", constant[dtype.uint32]),
-        ],
-        GROUP,
-        exec_size=numbers.text("count"),
-    )
+    journal, ticket = kernels.buffers(journal=dtype.uint32), kernels.numbers("ticket")
+    arguments = [*journal, source.parameters, numbers.arguments, *ticket]
+    return trace_kernel("check_indices", body, arguments, GROUP, exec_size=numbers.text("count"))

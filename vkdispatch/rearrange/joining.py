@@ -195,24 +195,17 @@ def _launch(
 
 @memoize
 def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
-    own = len(move.arguments)
-
-    def body(*variables: Any) -> None:
-        number = numbers.read(variables[own:])
+    def body(moved: Any, variables: Any) -> None:
+        number = numbers.read(variables)
         index = vc.global_invocation_id().x
         place: Any = index
         if rows:
             place = (index // number["piece"]) * number["row"] + index % number["piece"]
         place = (place + number["offset"]).to_register()
-        value = move.load(variables[:own], index)
+        value = move.load(moved, index)
         if move.word is None:
             value = convert_value(value, kind)
-        move.store(variables[:own], place, value)
+        move.store(moved, place, value)
 
-    return trace_kernel(
-        f"join_{move.label}",
-        body,
-        [*move.arguments, *numbers.arguments],
-        GROUP,
-        exec_size=numbers.text("count"),
-    )
+    arguments = [move.arguments, numbers.arguments]
+    return trace_kernel(f"join_{move.label}", body, arguments, GROUP, exec_size=numbers.text("count"))

@@ -12,9 +12,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.packing import to_bfloat16
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families import kernels
+from vkdispatch.families.kernels import Argument, buffers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, memoize
@@ -132,12 +132,12 @@ class Move:
     sink: Sink | None = None
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
+    def arguments(self) -> list[Argument]:
         """The kernel's first arguments: the result, the source's, and the sink's."""
         if self.word is not None:
-            return [("result", buffer[self.word]), ("x", buffer[self.word])]
+            return buffers(result=self.word, x=self.word)
         assert self.source is not None and self.sink is not None
-        return [("result", buffer[self.sink.out_type]), *self.source.parameters, *self.sink.parameters]
+        return [*buffers(result=self.sink.out_type), *self.source.parameters, *self.sink.parameters]
 
     @property
     def label(self) -> str:
@@ -166,8 +166,7 @@ class Move:
             variables[0][index] = value.to_dtype(dtype.uint16) if self.word is dtype.uint16 else value
             return
         assert self.source is not None and self.sink is not None
-        own = variables[1 + len(self.source.names) : len(self.arguments)]
-        self.sink.store(variables[0], own, index, value)
+        self.sink.store(variables[0], variables[1 + len(self.source.names) :], index, value)
 
 
 def is_moved_as_words(x: Operand, target: Output) -> bool:
@@ -183,19 +182,17 @@ class Numbers:
     is_wide: bool
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the numbers."""
-        kind = constant[dtype.uint32]
-        if not self.is_wide:
-            return [(f"move_{name}", kind) for name in self.names]
-        return [(f"move_{name}_{part}", kind) for name in self.names for part in ("high", "low")]
+    def arguments(self) -> list[Argument]:
+        """The arguments of a kernel."""
+        parts = ("_high", "_low") if self.is_wide else ("",)
+        return kernels.numbers(*(f"move_{name}{part}" for name in self.names for part in parts))
 
     def text(self, name: str) -> str:
         """Return a number as text for the size of a launch."""
         return f"(move_{name}_high * {1 << _LOW_BITS} + move_{name}_low)" if self.is_wide else f"move_{name}"
 
     def read(self, variables: Sequence[Any]) -> dict[str, Any]:
-        """Return the numbers by name, given the last variables of the kernel."""
+        """Return the numbers by name, given their variables."""
         if not self.is_wide:
             return dict(zip(self.names, variables, strict=True))
         # positions, which have 64 bits in kernels for such large buffers
@@ -454,29 +451,29 @@ def launch_by_axes(
 def _make_kernel(
     move: Move, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
-    own = len(move.arguments)
     arguments = move.arguments
     if together > 1:
-        arguments[0] = ("result", buffer[dtype.uint32])
+        arguments[:1] = buffers(result=dtype.uint32)
     padded = [k for k, kind in enumerate(kinds) if kind == "constant"]
     names = [f"fill_{k}_{end}" for k in padded for end in ("before", "after")] if several else ["fill"]
-    fills = [(name, constant[fill_type(move)]) for name in names] if padded else []
+    fills = kernels.numbers(*names, kind=fill_type(move)) if padded else []
 
-    def body(*variables: Any) -> None:
-        number = numbers.read(variables[own + len(fills) :])
+    def body(moved: Any, filling: Any, variables: Any) -> None:
+        number = numbers.read(variables)
         index = vc.global_invocation_id().x
         parts = split_index(index, [number[f"result{k}"] for k in range(1, len(kinds))])
         if together == 1:
-            move.store(variables[:own], index, found(variables, number, parts, index))
+            move.store(moved, index, load(moved, filling, number, parts, index))
             return
         *rows, last = parts
         word: Any = None
         for k in range(together):
-            value = found(variables, number, [*rows, last * together + k], index) << (32 // together * k)
+            value = load(moved, filling, number, [*rows, last * together + k], index)
+            value = value << (32 // together * k)
             word = value if word is None else word | value
-        variables[0][index] = word
+        moved[0][index] = word
 
-    def found(variables: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
+    def load(moved: Any, filling: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
         """Return the element for a position in the result."""
         place: Any = 0
         outside: list[tuple[Any, Any]] = []
@@ -484,11 +481,10 @@ def _make_kernel(
             source = _find_source(kind, part, k, number, outside)
             place = source if k == 0 else place * number[f"x{k}"] + source
         place = place.to_register() if kinds else index
-        filling = variables[own : own + len(fills)]
         if not filling:
-            return move.load(variables[:own], place)
+            return move.load(moved, place)
         within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
-        value = move.load(variables[:own], vc.select(within, place, 0).to_register())
+        value = move.load(moved, vc.select(within, place, 0).to_register())
         value = value.to_register()
         if not several:
             return vc.select(within, value, _load_fill(move, filling[0])).to_register()
@@ -498,13 +494,9 @@ def _make_kernel(
             value = vc.select(after, _load_fill(move, high), value)
         return value.to_register()
 
-    return trace_kernel(
-        f"move_{'_'.join(kinds)}_{move.label}",
-        body,
-        [*arguments, *fills, *numbers.arguments],
-        GROUP,
-        exec_size=numbers.text("total"),
-    )
+    name = f"move_{'_'.join(kinds)}_{move.label}"
+    groups = [arguments, fills, numbers.arguments]
+    return trace_kernel(name, body, groups, GROUP, exec_size=numbers.text("total"))
 
 
 def fill_type(move: Move) -> dtype.DType:

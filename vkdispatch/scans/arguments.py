@@ -181,10 +181,12 @@ class Variables:
 
 def name_variables(form: Form, sink: Sink, variables: Sequence[Any], names: Sequence[str]) -> Variables:
     """Return the variables of `declare_arguments` by their meaning."""
-    result, result_view, *others, mapping, values = variables
+    result, result_view, partials, partial_flags, *rest = variables
+    board, flags, arguments, views, mapping, values = rest
     view = choose_result_view(form.together, sink)
     store = ResultStore(sink, view, result, result_view, mapping, form.together)
-    return Variables(store, *others, dict(zip(names, values, strict=True)))
+    number = dict(zip(names, values, strict=True))
+    return Variables(store, partials, partial_flags, board, flags, arguments, views, number)
 
 
 def launch_values(
