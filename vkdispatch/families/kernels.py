@@ -1,14 +1,20 @@
 """Kernels traced from functions with any number of arguments, and those that all families launch."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.buffers.kernel_errors import NOTES, Check, journal_of, read_note, take_ticket
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32, uint64
+from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, to_numpy_dtype, uint32, uint64
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.control_flow.replacement import prepare_kernel
@@ -126,6 +132,43 @@ def _make_clear_kernel(kind: DType) -> ShaderFunction:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
     return trace_kernel(f"clear_{kind.name}", clear, buffers(words=kind), _GROUP, exec_size="words.size")
+
+
+# ---- Scratch memory that is zeros when it is made: counters, and the boards of look-backs ----------------
+
+
+_SCRATCH = "families.scratch"
+_MIN_ZEROS = 64
+
+
+class _Scratch:
+    """The buffers of a context, by their owner, dtype and size."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[tuple[str, DType, int], deque[Buffer[Any]]] = {}
+        self.lock = Lock()
+
+
+def take_zeros(
+    context: Context, owner: str, count: int, kind: DType = uint32, *, turns: int = 1
+) -> Buffer[Any]:
+    """Return a buffer of at least `count` numbers, zeros or what earlier launches of its owner left there.
+
+    Buffers may take turns, so that launches that follow one another need not wait for each other.
+    """
+    scratch = context._keep(_SCRATCH, _Scratch)
+    size = max(_MIN_ZEROS, 1 << (count - 1).bit_length())
+    with scratch.lock:
+        known = scratch.buffers.get((owner, kind, size))
+        if known is None:
+            zeros = partial(np.zeros, size, to_numpy_dtype(kind))
+            known = deque(cached_buffer(size, kind, zeros, context, steady=True) for _ in range(turns))
+            scratch.buffers[owner, kind, size] = known
+            if turns > 1:
+                native.take_turns([buffer._native for buffer in known])
+        known.rotate(-1)
+        renew_contents(known[-1])
+        return known[-1]
 
 
 # ---- Errors in kernels of functions on buffers: see `base.buffers.kernel_errors` -------------------------

@@ -51,6 +51,39 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
     return call
 
 
+# ---- Plans: what the calls of a family launch, kept for equal calls --------------------------------------
+
+
+class PlanCache(Generic[_Result]):
+    """Plans by key. They are dropped when a number of the table changes that they depend on.
+
+    Attributes
+    ----------
+    plans
+        The plans of the present numbers.
+    """
+
+    def __init__(self) -> None:
+        """Start without plans."""
+        self.plans: dict[Any, _Result] = {}
+        self._edition: object = None
+
+    def find(self, table: "Table", key: Any, make: Callable[[], _Result]) -> _Result:
+        """Return the plan under a key, made if there is none."""
+        if self._edition != table.edition:
+            self.plans.clear()
+            self._edition = table.edition
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = make()
+            while len(self.plans) >= _MAX_RESULTS:
+                # the hash of a map changes with what it reads, and then its entry is not found
+                if self.plans.pop(next(iter(self.plans)), None) is None:
+                    self.plans.clear()
+            self.plans[key] = plan
+        return plan
+
+
 # ---- Facts about the devices of a context that plans of kernels depend on, gathered once -----------------
 
 

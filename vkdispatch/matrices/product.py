@@ -14,7 +14,6 @@ from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike,
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import convert_value, promote_dtypes
-from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import Sizes, check_numbers, make_zero, sum_type
 from vkdispatch.matrices.panels import queue_panels
@@ -194,7 +193,7 @@ def matmul(
     left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
-    request = Request(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
+    request = Request(*sources, sizes, sum_type(kind), target.sink, device)
     _queue(left, right, request, target, buffer, graph)
     return buffer
 

@@ -28,7 +28,7 @@ from vkdispatch.families.tuning import (
     memoize,
     memoize_numbers,
 )
-from vkdispatch.families.values import integer_limits
+from vkdispatch.families.values import INTEGERS, integer_limits
 from vkdispatch.random.kernels import MAX_BLOCKS, Form, make_fill_kernel
 from vkdispatch.random.stream import Stream, StreamPosition
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -419,7 +419,6 @@ def _draw_at_once(
 # ---- The distributions that generators draw from, given by their arguments -------------------------------
 
 
-INTEGERS = (dt.int8, dt.uint8, dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64)
 _FLOATS = (dt.float32, dt.float64, dt.float16)
 # bits of the stream for a number of [0, 1), and the largest of a type
 _BITS: dict[dt.DType, int] = {dt.float16: 16, dt.float32: 32, dt.float64: 64}

@@ -20,6 +20,7 @@ from vkdispatch.families.kernels import note_error, raise_if_checked, trace_kern
 from vkdispatch.families.operands import Operand
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import INTEGERS, LONG_INTEGERS, SIGNED_INTEGERS
 from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -27,9 +28,6 @@ GROUP = 256
 MODES = ("wrap", "clip", "raise")
 _REMEDY = 'mode="wrap" and mode="clip" allow it'
 _MAX_NARROW = (1 << 31) - 1
-_LONG = (dtype.int64, dtype.uint64)
-_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
-_INTEGERS = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.int32, dtype.uint32, *_LONG)
 
 
 class BadIndexError(VkDispatchError, IndexError):
@@ -64,7 +62,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     IndexError
         There are indices, but no elements.
     """
-    if indices.var_type not in _INTEGERS:
+    if indices.var_type not in INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
     if indices.size and not length:
         raise BadIndexError(f"{name}: cannot take elements from an empty array or an axis of length 0")
@@ -72,7 +70,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
 
 def is_long(indices: Operand, length: int) -> bool:
     """Whether places are computed in 64 bits."""
-    return indices.var_type in _LONG or length > _MAX_NARROW
+    return indices.var_type in LONG_INTEGERS or length > _MAX_NARROW
 
 
 def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
@@ -90,7 +88,7 @@ def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long
         Whether a place may need more than 32 bits.
     """
     kind = _choose_place_type(index.var_type, long)
-    signed = kind in _SIGNED
+    signed = kind in SIGNED_INTEGERS
     place = index.to_dtype(kind).to_register()
     count = length(kind).to_register()
     if mode == "clip":
@@ -185,7 +183,7 @@ def prepare_notes(
 
 def _choose_place_type(index: DType, long: bool) -> DType:
     """Return the type in which the place of an index is computed, and compared with the length."""
-    if index in _SIGNED:
+    if index in SIGNED_INTEGERS:
         return dtype.int64 if long else dtype.int32
     return dtype.uint64 if long else dtype.uint32
 
@@ -196,7 +194,7 @@ def find_out_of_bounds(
     """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
     kind = _choose_place_type(index.var_type, long)
     place = index.to_dtype(kind).to_register()
-    if kind not in _SIGNED:
+    if kind not in SIGNED_INTEGERS:
         return place, place >= length(kind)
     count = length(kind).to_register()
     return place, vc.any(place >= count, place < (-count if negative else 0))

@@ -18,7 +18,7 @@ from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, parse_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
-from vkdispatch.families.values import wide_type
+from vkdispatch.families.values import LONG_INTEGERS, wide_type
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.selection.counting import Binning, search_edges, store_counts
@@ -28,9 +28,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
 # ---- The smallest and the largest element of an array, in one pass, for the range of a histogram ---------
-
-
-_LONG = (dtype.int64, dtype.uint64)
 
 
 def _smaller(a: Any, b: Any) -> Any:
@@ -107,7 +104,7 @@ def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
         value = element(variables).to_register()
         return vc.to_dtype(dtype.to_vector(kind, 2), value, _reverse_order(value))
 
-    if kind in _LONG:
+    if kind in LONG_INTEGERS:
         return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))
     return (_reduction(_SMALLEST, source, dtype.to_vector(kind, 2), both),)
 
