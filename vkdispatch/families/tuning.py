@@ -42,9 +42,9 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
-        for each in args:
-            plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)
-            if not plain and not (type(each) is float and math.copysign(1.0, each) > 0):
+        for value in args:
+            plain = type(value) is int or isinstance(value, type) or (type(value) is float and value != 0)
+            if not plain and not (type(value) is float and math.copysign(1.0, value) > 0):
                 return function(*args, **kwargs)
         return known(*args, **kwargs)  # type: ignore[arg-type]
 
@@ -152,8 +152,8 @@ def device_facts(context: Context | None = None) -> DeviceFacts:
     context = get_context() if context is None else context
     if not context.runs:
         return _gather_facts(context)  # the limits of the dummy backend may change
-    found: DeviceFacts | None = context.kept.get(_FACTS_KEY)
-    return context._keep(_FACTS_KEY, lambda: _gather_facts(context)) if found is None else found
+    facts: DeviceFacts | None = context.kept.get(_FACTS_KEY)
+    return context._keep(_FACTS_KEY, lambda: _gather_facts(context)) if facts is None else facts
 
 
 def _is_planned_for_cpu(context: Context) -> bool:
@@ -278,7 +278,7 @@ class Number(Generic[_T]):
         text, checksum = kept.get(self.key, ("", ""))
         if checksum != self.checksum:
             return self.default
-        return next((each for each in self.candidates if repr(each) == text), self.default)
+        return next((value for value in self.candidates if repr(value) == text), self.default)
 
     @property
     def checksum(self) -> str:
@@ -309,7 +309,7 @@ class Table:
     def __init_subclass__(cls, *, family: str, found_on: str = H200) -> None:
         """Take the family's name, and the device that numbers were found on which name none."""
         cls.family = family
-        cls.numbers = {name: each for name, each in vars(cls).items() if isinstance(each, Number)}
+        cls.numbers = {name: number for name, number in vars(cls).items() if isinstance(number, Number)}
         cls.__match_args__ = tuple(cls.numbers)  # type: ignore[misc]
         for name, each in cls.numbers.items():
             each.key = f"{family}.{name}"
@@ -338,13 +338,13 @@ class Table:
 
     def _take_snapshot(self) -> tuple[int, _Kept, tuple[Any, ...], object]:
         kept = _kept_here()
-        found = self._snapshot
-        if found[0] != _changes or found[1] is not kept:
+        snapshot = self._snapshot
+        if snapshot[0] != _changes or snapshot[1] is not kept:
             changes = _changes
             values = tuple(number.__get__(self, type(self)) for number in self.numbers.values())
-            found = changes, kept, values, _value_keys.setdefault((self.family, values), object())
-            self._snapshot = found
-        return found
+            snapshot = changes, kept, values, _value_keys.setdefault((self.family, values), object())
+            self._snapshot = snapshot
+        return snapshot
 
     @contextmanager
     def change(self, **values: Any) -> Iterator[None]:
@@ -380,8 +380,8 @@ def _kept_here() -> _Kept:
     context = find_current_context()
     if context is None:
         return _NOTHING
-    found: _Kept | None = context.kept.get(_STATE_KEY)
-    return context._keep(_STATE_KEY, lambda: load_kept(context)) if found is None else found
+    kept: _Kept | None = context.kept.get(_STATE_KEY)
+    return context._keep(_STATE_KEY, lambda: load_kept(context)) if kept is None else kept
 
 
 def load_kept(context: Context) -> _Kept:

@@ -257,15 +257,15 @@ def make_partials_kernel(form: PartialsForm) -> ShaderFunction:
 
     def body(result: Any, parts: Any, count: Any, rest: Any) -> None:
         lane = vc.local_invocation_index()
-        own = (lane % form.lanes).to_register("lane")
+        place = (lane % form.lanes).to_register("lane")
         index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
         total = make_zero(factors.kind).to_register("total")
         inside = index.to_dtype(int32) < result.shape.w
-        with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
+        with vc.if_block(inside), vc.for_block(place, count, form.lanes) as part:
             value = parts[part * result.shape.w + index]
             total[:] = add_sums(total, value, logical=factors.logical)
         total = add_lanes(total, lane, form.lanes, GROUP, factors)
-        with vc.if_block(vc.all(inside, own == 0)):
+        with vc.if_block(vc.all(inside, place == 0)):
             store_sum(factors, result, rest, index, total)
 
     tables = buffers(matmul_result=factors.sink.out_type, matmul_parts=factors.kind)

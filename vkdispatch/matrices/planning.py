@@ -196,8 +196,8 @@ def _choose_best(
             if splits > most:
                 break
             steps = -(-sizes.length // (splits * tile.step))
-            each = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * one
-            time = max(count * splits / slots, 1.0) * each
+            seconds = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * one
+            time = max(count * splits / slots, 1.0) * seconds
             if splits > 1:
                 time += tuning.launch + 2 * splits * sizes.size * item / tuning.bandwidth
             if best is None or time < best[0]:
@@ -208,8 +208,8 @@ def _choose_best(
 
 def split_length(sizes: Sizes, splits: int, unit: int) -> Sizes:
     """Return sizes whose length has parts; all parts but the last are multiples of `unit`."""
-    each = -(-sizes.length // splits)
-    chunk = -(-each // unit) * unit
+    share = -(-sizes.length // splits)
+    chunk = -(-share // unit) * unit
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
 
 
@@ -267,7 +267,7 @@ def choose_lanes_of_parts(sizes: Sizes) -> int:
 
 def find_subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | None:
     """Return the product of half-precision matrices, with sums in float32, that subgroups compute."""
-    found: list[MatrixProduct] = [
+    products: list[MatrixProduct] = [
         each
         for each in device.products
         if each.a == each.b == kind.name
@@ -276,7 +276,7 @@ def find_subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | N
         and not (each.flexible or each.saturating)
         and max(each.m, each.n, each.k) <= _LARGEST_FRAGMENT
     ]
-    return max(found, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
+    return max(products, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
 
 
 def has_whole_loads(sizes: Sizes, *, along: bool, side: int, together: int) -> bool:

@@ -233,20 +233,20 @@ def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph
     """Return the operands with rows of whole words: as they are, or in scratch buffers."""
     sizes, request = plan.request.sizes, plan.request
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
-    found: list[Any] = []
+    words: list[Any] = []
     for array, matrices, sides in (
         (a, sizes.a_batches, of_a[::-1] if request.transpose_a else of_a),
         (b, sizes.b_batches, of_b[::-1] if request.transpose_b else of_b),
     ):
         assert plan.words is not None
         if has_words(array, sides[1]):
-            found.append(array.arguments[0])
+            words.append(array.arguments[0])
             continue
         count = matrices * sides[0] * words_across(sides[1])
         target: Buffer[Any] = function_buffer(count, dt.uvec4, context=array.context)
         queue_words(array, plan.words, count, sides[1], target, graph)
-        found.append(target)
-    return found
+        words.append(target)
+    return words
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -259,10 +259,10 @@ def _parse_flag(value: object, name: str) -> bool:
 
 
 def _parse_number_dtype(kind: object) -> dt.DType:
-    found = parse_dtype(kind)
-    if not (dt.is_scalar(found) or dt.is_complex(found)):
-        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
-    return found
+    parsed = parse_dtype(kind)
+    if not (dt.is_scalar(parsed) or dt.is_complex(parsed)):
+        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {parsed.name}")
+    return parsed
 
 
 def check_converts(kinds: tuple[dt.DType, ...], kind: dt.DType) -> None:

@@ -78,8 +78,8 @@ class Generator:
         return f"<vd.random.Generator: {self.bit_generator}, key ({low:#x}, {high:#x})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = {name: value for name, value in vars(self).items() if name != "_at"}
-        return type(self)._from_origin, (self._at.origin(),), own or None
+        state = {name: value for name, value in vars(self).items() if name != "_at"}
+        return type(self)._from_origin, (self._at.origin(),), state or None
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)

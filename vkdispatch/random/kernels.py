@@ -90,15 +90,15 @@ class Form:
     def numbers(self) -> list[tuple[str, dt.DType]]:
         """Names and types of the numbers of a launch behind those of the stream."""
         kind = self.sink.value_type
-        found: list[tuple[str, dt.DType]] = []
+        scale: list[tuple[str, dt.DType]] = []
         if self.distribution == "integers":
             drawn = dt.uint64 if self.bits == 64 else dt.uint32
-            found = [("low", dt.uint64 if kind.item_size == 8 else dt.uint32)]
-            found += [("count", drawn), ("surplus", drawn)] if self.is_scaled else []
+            scale = [("low", dt.uint64 if kind.item_size == 8 else dt.uint32)]
+            scale += [("count", drawn), ("surplus", drawn)] if self.is_scaled else []
         elif self.is_scaled:
             real = dt.float64 if kind is dt.float64 else dt.float32
-            found = [("low", real), ("width", real)]
-        return [*found, ("word", dt.uint32)] if self.is_single else found
+            scale = [("low", real), ("width", real)]
+        return [*scale, ("word", dt.uint32)] if self.is_single else scale
 
     @property
     def view(self) -> dt.DType | None:
@@ -222,10 +222,10 @@ class _Tracing:
         if form.bits == 16:
             # lower and upper halves, with their bits where `_uniform` expects them
             return [half.to_register() for words in own_words for half in self._halves_of(words)]
-        found = [word for words in own_words for word in words]
+        flat = [word for words in own_words for word in words]
         if form.bits == 64:
-            return [_join_words(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
-        return found
+            return [_join_words(low, high) for low, high in zip(flat[::2], flat[1::2], strict=True)]
+        return flat
 
     def _halves_of(self, words: list[Any]) -> list[Any]:
         """Return the halves of words for the elements of a block, each as `_uniform` expects it."""

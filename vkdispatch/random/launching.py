@@ -94,7 +94,7 @@ def parse_known_dtype(value: object, known: tuple[dt.DType, ...]) -> dt.DType:
     except (ArgumentTypeError, ArgumentValueError):
         kind = None
     if kind not in known:
-        names = ", ".join(each.name for each in known)
+        names = ", ".join(known_kind.name for known_kind in known)
         raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(value)}")
     return kind
 

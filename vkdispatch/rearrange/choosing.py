@@ -169,7 +169,7 @@ def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _choose_word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
     """Return the type of the words as which elements are moved; None if they are converted or mapped."""
     arrays = [part for part in parts if isinstance(part, Operand)]
-    same = all(each.source.is_plain and each.var_type is kind for each in arrays)
+    same = all(array.source.is_plain and array.var_type is kind for array in arrays)
     return moves.word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
@@ -187,13 +187,13 @@ def _find_layouts(
     shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[tuple[bool, ...]]]:
     """Join axes. Return their lengths and, for each array, along which of them it is not broadcast."""
-    filled = [(1,) * (len(shape) - len(each)) + each for each in shapes]
+    filled = [(1,) * (len(shape) - len(extents)) + extents for extents in shapes]
     sizes: list[int] = []
     patterns: list[tuple[bool, ...]] = []
     for axis, size in enumerate(shape):
         if size == 1:
             continue
-        pattern = tuple(each[axis] != 1 for each in filled)
+        pattern = tuple(extents[axis] != 1 for extents in filled)
         if patterns and patterns[-1] == pattern:
             sizes[-1] *= size
         else:
@@ -271,11 +271,11 @@ def _make_kernel(form: _Form) -> ShaderFunction:
                 return index
             if not any(axes):
                 return vc.to_dtype(dtype.uint32, 0)
-            found: Any = None
+            flat: Any = None
             for k, read in enumerate(axes):
                 if read:
-                    found = parts[k] if found is None else found * number[f"size{k}"] + parts[k]
-            return found.to_register()
+                    flat = parts[k] if flat is None else flat * number[f"size{k}"] + parts[k]
+            return flat.to_register()
 
         if form.together > 1:
             truths = _load_truths(form, view, tested[0], index)
@@ -329,7 +329,10 @@ def _load_truths(form: _Form, view: DType | None, condition: Any, index: Any) ->
         return [is_nonzero(condition[index * form.together + i].to_register()) for i in range(form.together)]
     # booleans are bytes of 0 and 1
     held = dtype.uint8 if kind is dtype.bool_ else kind
-    return [is_nonzero(each) for each in unpack_elements(held, form.together, condition[index].to_register())]
+    return [
+        is_nonzero(element)
+        for element in unpack_elements(held, form.together, condition[index].to_register())
+    ]
 
 
 def _merge_words(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:

@@ -121,7 +121,7 @@ class _IndexCheck(Check):
     def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
         # the first bad one, if there are fewer than 2**32 indices
         value = "one" if words is None else str(read_note(words, 0, self.kind))
-        where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
+        where = ", ".join(str(int(coordinate)) for coordinate in np.unravel_index(place, self.shape or (1,)))
         on = f" on queue {queue}" if self.queue_count > 1 else ""
         place_text = f"[{where if self.shape else ''}]{on}"
         return BadIndexError(
@@ -212,13 +212,13 @@ def note_bad_places(
 
     `places` are pairs in registers: the position of an index, and the index. The rest as of `resolve_index`.
     """
-    found = []
+    checked = []
     for position, index in places:
         place, bad = find_out_of_bounds(index, length, long=long)
-        found.append((position, place, bad.to_register()))
+        checked.append((position, place, bad.to_register()))
     # one branch for all, which is rarely taken
-    with vc.if_block(vc.any(*(bad for _, _, bad in found)) if len(found) > 1 else found[0][2]):
-        for position, place, bad in found:
+    with vc.if_block(vc.any(*(bad for _, _, bad in checked)) if len(checked) > 1 else checked[0][2]):
+        for position, place, bad in checked:
             with vc.if_block(bad):
                 note_error(journal, ticket, position, [place])
 

@@ -393,17 +393,17 @@ class Axis:
 
 def join_axes(axes: Sequence[Axis]) -> list[Axis]:
     """Join axes that can move whole rows with an unchanged axis behind them."""
-    found: list[Axis] = []
+    joined: list[Axis] = []
     for axis in reversed(axes):
-        if axis.is_trivial and found:
+        if axis.is_trivial and joined:
             continue
         if axis.kind == "reflect" and axis.x == 1:
             axis = Axis("edge", axis.result, axis.x, axis.at)
-        if found and found[0].kind == "same" and axis.kind in _BY_ROWS:
-            rows = found.pop(0)
+        if joined and joined[0].kind == "same" and axis.kind in _BY_ROWS:
+            rows = joined.pop(0)
             axis = axis.scale(rows.result)
-        found.insert(0, axis)
-    return found
+        joined.insert(0, axis)
+    return joined
 
 
 def launch_by_axes(
@@ -419,27 +419,27 @@ def launch_by_axes(
     item = x.var_type.item_size
     values: tuple[Any, ...]
     if is_moved_as_words(x, target):
-        found = join_axes([*axes, Axis("same", item, item)])
-        last = found[-1]
+        joined = join_axes([*axes, Axis("same", item, item)])
+        last = joined[-1]
         size = find_largest_word(last.result, last.x, last.at)
         move = Move(word_type(size))
         last = Axis(last.kind, last.result // size, last.x // size, last.at // size)
-        found = [*found[:-1], last]
+        joined = [*joined[:-1], last]
     else:
-        found = join_axes(axes)
-    if found and found[-1].is_trivial:
-        del found[-1]
-    found = [axis.near for axis in found]
-    kinds = tuple(axis.kind for axis in found)
+        joined = join_axes(axes)
+    if joined and joined[-1].is_trivial:
+        del joined[-1]
+    joined = [axis.near for axis in joined]
+    kinds = tuple(axis.kind for axis in joined)
     # smaller words of a row are stored 4 bytes at once
     together = 4 // move.word.item_size if move.word is not None and move.word.item_size < 4 else 1
-    if not found or found[-1].result % together:
+    if not joined or joined[-1].result % together:
         together = 1
-    named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
-    if len(found) > 1:
-        named[f"result{len(found) - 1}"] //= together
-    named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
-    named["total"] = math.prod(axis.result for axis in found) // together
+    named = {f"result{k}": axis.result for k, axis in enumerate(joined) if k}
+    if len(joined) > 1:
+        named[f"result{len(joined) - 1}"] //= together
+    named |= {f"{name}{k}": value for k, axis in enumerate(joined) for name, value in axis.numbers.items()}
+    named["total"] = math.prod(axis.result for axis in joined) // together
     numbers, values = pack_numbers(named)
     fills = filler.values(move) if filler is not None else ()
     several = filler is not None and filler.is_several
@@ -483,7 +483,7 @@ def _make_kernel(
         place = place.to_register() if kinds else index
         if not filling:
             return move.load(moved, place)
-        within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
+        within = vc.all(*(beyond for before, after in outside for beyond in (~before, ~after)))
         value = move.load(moved, vc.select(within, place, 0).to_register())
         value = value.to_register()
         if not several:

@@ -95,13 +95,13 @@ def make_narrow_kernel(form: NarrowForm) -> ShaderFunction:
             for c, value in enumerate(_join_planes(words, form)):
                 memory[lane * planes + c] = value
             vc.barrier()
-            for each in together:
-                with vc.if_block(first * planes + each < count):
-                    move.store(moved, first * planes + each, memory[each].to_register())
+            for offset in together:
+                with vc.if_block(first * planes + offset < count):
+                    move.store(moved, first * planes + offset, memory[offset].to_register())
             return
         loaded = [move.load(moved, vc.min(first * planes + each, count - 1)) for each in together]
-        for each, value in zip(together, loaded, strict=True):
-            memory[each] = value
+        for offset, value in zip(together, loaded, strict=True):
+            memory[offset] = value
         vc.barrier()
         words = [memory[lane * planes + c].to_register() for c in range(planes)]
         with vc.if_block(first + lane < number["total"]):
@@ -123,8 +123,8 @@ def _split_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
 
 def _join_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
     """Return the words of the interleaved side, given one of each plane."""
-    each = [_split_elements([word], form) for word in words]
-    elements = [plane[i] for i in range(form.word // form.item) for plane in each]
+    planes = [_split_elements([word], form) for word in words]
+    elements = [plane[i] for i in range(form.word // form.item) for plane in planes]
     run = form.word // form.item
     return [_join_elements(elements[first : first + run], form) for first in range(0, len(elements), run)]
 
@@ -137,11 +137,11 @@ def _split_elements(words: Sequence[Any], form: NarrowForm) -> list[tuple[Any, i
 
 def _join_elements(elements: Sequence[tuple[Any, int]], form: NarrowForm) -> Any:
     """Return a word of these elements."""
-    bits, each = 8 * form.item, 4 // form.item
+    bits, count = 8 * form.item, 4 // form.item
     parts: list[Any] = []
-    for first in range(0, len(elements), each):
+    for first in range(0, len(elements), count):
         part: Any = None
-        for k, (held, shift) in enumerate(elements[first : first + each]):
+        for k, (held, shift) in enumerate(elements[first : first + count]):
             moved = _move_bits(held, shift, bits * k, bits)
             part = moved if part is None else part | moved
         parts.append(part.to_register())

@@ -254,11 +254,11 @@ def _make_claim_kernel(
         entry = places.find_entry(place)
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
-            found = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
-            with vc.if_block(found == 0):
+            holder = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
+            with vc.if_block(holder == 0):
                 open_[:] = 0
             with vc.else_block():
-                with vc.if_block(places.find(found - 1) == place):
+                with vc.if_block(places.find(holder - 1) == place):
                     vc.atomic_max(slots[entry], mine)
                     open_[:] = 0
                 with vc.else_block():
@@ -298,15 +298,15 @@ def _make_write_kernel(form: _Form) -> ShaderFunction:
                 write(place)
             return
         entry = places.find_entry(place)
-        found = slots[entry].to_register()
+        holder = slots[entry].to_register()
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
-            with vc.if_block(places.find(found - 1) == place):
+            with vc.if_block(places.find(holder - 1) == place):
                 open_[:] = 0
             with vc.else_block():
                 places.advance(entry)
-                found[:] = slots[entry]
-        with vc.if_block(found == mine):
+                holder[:] = slots[entry]
+        with vc.if_block(holder == mine):
             write(place)
 
     def write_element(x: Any, given: Any, number: dict[str, Any], writer: Any, place: Any) -> None:

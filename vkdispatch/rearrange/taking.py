@@ -144,7 +144,7 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
         with vc.for_block(0, wanted, group * form.ahead) as begin:
             offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
             rows = [(offset // count).to_register() if form.rows > 1 else None for offset in offsets]
-            found = []
+            given = []
             for offset, row in zip(offsets, rows, strict=True):
                 safe = vc.min(offset, wanted - 1)
                 if form.along:
@@ -152,8 +152,8 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
                 else:
                     at = safe if row is None else vc.min(offset - row * count, count - 1)
                 index = form.indices.value(indices, at.to_register())
-                found.append(index.to_register())
-            for offset, row, index in zip(offsets, rows, found, strict=True):
+                given.append(index.to_register())
+            for offset, row, index in zip(offsets, rows, given, strict=True):
                 with vc.if_block(offset < wanted):
                     place = resolve_index(index, places, mode=form.mode, long=form.long, big=False)
                     place = place if row is None else row * length + place
@@ -462,13 +462,13 @@ def _make_kernel(form: _Form) -> ShaderFunction:
             row = (rest // number["count"]).to_register() if form.has_rows else None
             position = rest - row * number["count"] if row is not None else rest
             at = element if form.along else position.to_register()
-            found = form.indices.value(places, at).to_register()
-            parts.append((index, row, after, found))
-            indices.append((at, found))
+            given = form.indices.value(places, at).to_register()
+            parts.append((index, row, after, given))
+            indices.append((at, given))
         values = []
-        for index, row, after, found in parts:
+        for index, row, after, given in parts:
             is_wide = form.numbers.is_wide
-            place: Any = resolve_index(found, length, mode=form.mode, long=form.long, big=is_wide)
+            place: Any = resolve_index(given, length, mode=form.mode, long=form.long, big=is_wide)
             if row is not None:
                 place = row * number["length"] + place
             if after is not None:

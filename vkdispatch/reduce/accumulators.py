@@ -364,7 +364,7 @@ def divide_parts(parts: Sequence[Any], divisor: Any) -> list[Any]:
 def set_nan_beside(values: Sequence[Any], parts: Sequence[Any], nan: Any) -> list[Any]:
     """Return two values, each NaN where the other one of two parts is infinite or NaN."""
     bad = [vc.any(vc.isnan(part), vc.isinf(part)).to_register() for part in parts]
-    return [vc.select(other, nan, each) for each, other in zip(values, reversed(bad), strict=True)]
+    return [vc.select(other, nan, value) for value, other in zip(values, reversed(bad), strict=True)]
 
 
 def split_parts(value: Any) -> list[Any]:
@@ -556,7 +556,7 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
         raise ArgumentTypeError(f"where: expected booleans, vd.bool_, got {where.var_type.name}")
     wanted = x.shape[len(x.shape) - len(where.shape) :]
     fits = len(where.shape) <= len(x.shape) and all(
-        own in (1, size) for own, size in zip(where.shape, wanted, strict=True)
+        extent in (1, size) for extent, size in zip(where.shape, wanted, strict=True)
     )
     if not fits:
         raise ArgumentValueError(
@@ -596,7 +596,7 @@ def _make_mask_map(stored: DType, otherwise: tuple[Any, ...], part: DType | None
         if part is None:
             return vc.select(where, x, vc.to_dtype(kind, *otherwise))
         zero = vc.to_dtype(part, 0)
-        parts = [vc.select(where, cast_value(each, part), zero) for each in split_scalars(x)]
+        parts = [vc.select(where, cast_value(scalar, part), zero) for scalar in split_scalars(x)]
         return vc.to_dtype(target, *parts, vc.select(where, vc.to_dtype(part, 1), zero))
 
     return MappingFunction([stored, dtype.bool_], target, where)

@@ -94,8 +94,8 @@ def check_conversion(function: str, kind: dtype.DType, chosen: dtype.DType) -> N
     if kind is chosen:
         return
     shapes = [
-        (dtype.is_vector(each), dtype.is_matrix(each), each.child_count if not dtype.is_complex(each) else 0)
-        for each in (kind, chosen)
+        (dtype.is_vector(item), dtype.is_matrix(item), item.child_count if not dtype.is_complex(item) else 0)
+        for item in (kind, chosen)
     ]
     loses = dtype.is_complex(kind) and not dtype.is_complex(chosen) and chosen is not dtype.bool_
     if shapes[0] != shapes[1] or loses:

@@ -253,15 +253,15 @@ class _Tracing:
         form = self._form
         index = vc.local_invocation_index()
         side = form.group // form.lanes
-        own: Any = 0
+        offset: Any = 0
         if form.layout == "columns":
             self._lane = (index // side).to_register("reduce_lane") if side > 1 else index
-            own = (index % side).to_register("reduce_column") if side > 1 else 0
+            offset = (index % side).to_register("reduce_column") if side > 1 else 0
         elif form.lanes == form.group:
             self._lane = index
         else:
             self._lane = (index % form.lanes).to_register("reduce_lane")
-            own = (index // form.lanes).to_register("reduce_row")
+            offset = (index // form.lanes).to_register("reduce_row")
         self._numbers: list[Any] = []
         self._kept: list[Any] = []
         for i in range(form.results):
@@ -272,7 +272,7 @@ class _Tracing:
                 self._numbers.append(self._block)
                 self._kept.append(None)
             else:
-                local = own + i * side
+                local = offset + i * side
                 kept = vc.any(self._block + 1 < self._param["blocks"], local < self._param["last"])
                 # invocations beyond the last result repeat the first of the block, and store nothing
                 self._numbers.append(self._block * (side * form.results) + vc.select(kept, local, 0))
@@ -318,9 +318,9 @@ class _Tracing:
         """Accumulate all whole chunks of this segment."""
         form, rounds = self._form, self._param["full"]
         if form.is_segmented and form.has_runs:
-            each = (rounds + (self._param["segments"] - 1)) // self._param["segments"]
-            self._run = vc.min(self._segment * each, rounds).to_register()
-            rounds = vc.min(each, rounds - self._run).to_register()
+            share = (rounds + (self._param["segments"] - 1)) // self._param["segments"]
+            self._run = vc.min(self._segment * share, rounds).to_register()
+            rounds = vc.min(share, rounds - self._run).to_register()
         elif form.is_segmented:
             segments = self._param["segments"]
             rounds = ((rounds + (segments - 1) - self._segment) // segments).to_register()
@@ -353,7 +353,7 @@ class _Tracing:
         positions = [[self._find_position(base, place) for place in places] for base in self._bases]
         if self._form.is_partial:
             return [[[accumulators.load_state(self._partials, place)] for place in row] for row in positions]
-        words = [[self._source.load(self._views, each) for each in row] for row in positions]
+        words = [[self._source.load(self._views, position) for position in row] for row in positions]
         return [
             [
                 self._source.values(self._arguments, position, word)
@@ -370,10 +370,10 @@ class _Tracing:
         if form.is_partial:
             return [accumulator.merge_all([state for (state,) in row]) for row in loaded]
         if form.columns > 1:
-            found = [[values[column] for values in row] for row in loaded for column in range(form.columns)]
+            columns = [[values[column] for values in row] for row in loaded for column in range(form.columns)]
             position = place_of
         else:
-            found = [[value for values in row for value in values] for row in loaded]
+            columns = [[value for values in row for value in values] for row in loaded]
 
             def position(number: Any) -> Any:
                 together = form.together
@@ -381,7 +381,7 @@ class _Tracing:
 
         return [
             accumulator.gather(values, accumulators.Place(position, origin))
-            for values, origin in zip(found, self._origins, strict=True)
+            for values, origin in zip(columns, self._origins, strict=True)
         ]
 
     def _reduce_rest(self) -> None:
@@ -480,18 +480,18 @@ class _Tracing:
             totals = [accumulator.start() for _ in self._totals]
             flight = max(1, form.partials // form.columns)
             with vc.for_block(0, segments, form.lanes * flight) as begin:
-                found: list[list[accumulators.State]] = [[] for _ in totals]
+                parts: list[list[accumulators.State]] = [[] for _ in totals]
                 insides = []
                 for i in range(flight):
                     segment = begin + self._lane + i * form.lanes
                     inside = segment < segments
                     insides.append(inside)
-                    for column, states in enumerate(found):
+                    for column, states in enumerate(parts):
                         place = self._find_partial(
                             self._find_number(number, column), vc.select(inside, segment, 0)
                         )
                         states.append(accumulators.load_state(self._partials, place))
-                for total, states in zip(totals, found, strict=True):
+                for total, states in zip(totals, parts, strict=True):
                     kept = [accumulator.select(*each) for each in zip(insides, states, strict=True)]
                     self._accumulator.add_to([total], [accumulator.merge_all(kept)])
             self._store(self._lanes.combine(totals), is_final=True)

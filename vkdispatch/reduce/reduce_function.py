@@ -79,13 +79,13 @@ def check_combination(name: str, operation: ReduceOp, kind: DType) -> None:
             )
             return
     for sign in (1, -1):
-        values = [sign * each[0] for each in _TRIPLES]
-        found = alone[sign]
-        if found and all(each == identity for each in found) and identity not in values:
+        values = [sign * triple[0] for triple in _TRIPLES]
+        results = alone[sign]
+        if results and all(result == identity for result in results) and identity not in values:
             warn(
                 f"reduction {name!r}: {identity:g} is no identity of the function: it makes "
-                f"{found[0]:g} of {identity:g} and {values[0]:g}; give the number that changes nothing, such "
-                "as 1 for a product, '-inf' for a maximum, 'inf' for a minimum"
+                f"{results[0]:g} of {identity:g} and {values[0]:g}; give the number that changes nothing, "
+                "such as 1 for a product, '-inf' for a maximum, 'inf' for a minimum"
             )
             return
 
@@ -369,11 +369,11 @@ class ReduceFunction(Referenced):
 
     def _find_accumulator(self, context: Context) -> Accumulator:
         features = device_facts(context).features
-        found = self._accumulators.get(features)
-        if found is None:
+        accumulator = self._accumulators.get(features)
+        if accumulator is None:
             made = make_accumulator(self.reduction, self.out_type, features)
-            found = self._accumulators.setdefault(features, made)
-        return found
+            accumulator = self._accumulators.setdefault(features, made)
+        return accumulator
 
     # -- the generated code
 

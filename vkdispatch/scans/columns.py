@@ -71,8 +71,8 @@ def make_columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, si
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
-        own = name_variables(form, sink, variables, NUMBERS)
-        _ColumnsTrace(form, operation, source, own).run()
+        named = name_variables(form, sink, variables, NUMBERS)
+        _ColumnsTrace(form, operation, source, named).run()
 
     name = f"{operation.name}_columns_{form.mode}"
     return trace_kernel(name, body, arguments, form.group, "scan_blocks * scan_segments")
@@ -157,8 +157,8 @@ class _ColumnsTrace:
         rows = [row for _, row in self._rows]
         begins = [self._is_first(row, position) for row, position in zip(rows, positions, strict=True)]
         columns = [([row[i] for row in values], [row[i] for row in begins]) for i in range(form.together)]
-        own = [fold(algebra, *column) for column in columns]
-        exchanged = self._exchange(own)
+        totals = [fold(algebra, *column) for column in columns]
+        exchanged = self._exchange(totals)
         for column, carry, (before, whole) in zip(columns, carries, exchanged, strict=True):
             prefix = algebra.join(carry, before)
             after = algebra.join(carry, whole)

@@ -263,10 +263,10 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     groups = -(-outer // rows)
     if rows * length > _MAX_NARROW or groups < min(enough, tiles // 2):
         return None
-    each = rows * length
-    if device.is_cpu and -(-each // tile) > tuning.rounds_cpu:
+    extent = rows * length
+    if device.is_cpu and -(-extent // tile) > tuning.rounds_cpu:
         return None
-    return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
+    return Ranges(groups, extent, size - (groups - 1) * extent, -(-extent // tile), "inside")
 
 
 def make_one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
@@ -364,7 +364,7 @@ def plan_columns(
         # fewer columns for each workgroup, if that makes enough workgroups
         least = max(1, tuning.line // (together * kind.item_size))
         fit_source = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
-        side = max((each for each in fit_source if 2 * -(-columns // each) > enough), default=side)
+        side = max((count for count in fit_source if 2 * -(-columns // count) > enough), default=side)
     chunk = group // side * tuning.rounds
     blocks = -(-columns // side)
     turns = -(-length // chunk)

@@ -111,8 +111,8 @@ def make_rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Si
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
-        own = name_variables(form, sink, variables, NUMBERS)
-        _RowsTrace(form, operation, source, own).run()
+        named = name_variables(form, sink, variables, NUMBERS)
+        _RowsTrace(form, operation, source, named).run()
 
     name = f"{operation.name}_{form.mode}"
     return trace_kernel(name, body, arguments, form.group, "scan_groups")

@@ -143,14 +143,14 @@ def _make_tile_sums_kernel() -> ShaderFunction:
         for i in range(_EACH):
             with vc.if_block(first + i < size):
                 own_counts[i][:] = counts[first + i]
-        own = vc.new_uint_register(0)
+        lane_total = vc.new_uint_register(0)
         for value in own_counts:
-            own += value
+            lane_total += value
         memory = vc.shared_buffer(uint32, _GROUP)
-        memory[lane] = own
+        memory[lane] = lane_total
         vc.barrier()
         step = 1
-        total = own.to_register()
+        total = lane_total.to_register()
         while step < _GROUP:
             with vc.if_block(lane >= step):
                 total += memory[lane - step]
@@ -158,7 +158,7 @@ def _make_tile_sums_kernel() -> ShaderFunction:
             memory[lane] = total
             vc.barrier()
             step *= 2
-        before = (total - own).to_register()
+        before = (total - lane_total).to_register()
         for i in range(_EACH):
             with vc.if_block(first + i <= size):
                 sums[first + i] = before

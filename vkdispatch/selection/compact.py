@@ -182,8 +182,8 @@ def nonzero(
     count = _read_total(x, bits, starts, "x") if size is None else size
     indices = _write_indices(x, bits, starts, count, graph)
     if size:
-        for each in indices:
-            compaction.fill_rest(each, starts, fill_value, graph)
+        for result in indices:
+            compaction.fill_rest(result, starts, fill_value, graph)
     return indices
 
 
@@ -465,14 +465,16 @@ def _write_heads(
         writer = Heads(
             copied, operands.parse_output(None, copied).sink if plain else sink.sink, requested, kind
         )
-        others = [each for each in (positions, results.index, heads, results.inverse) if each is not None]
+        others = [
+            buffer for buffer in (positions, results.index, heads, results.inverse) if buffer is not None
+        ]
         flags = compaction.flags_from(bits, starts, values.size)
         compaction.write_elements(
             flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph
         )
     if count and results.counts is not None:
-        own = (starts,) if has_size else ()
-        _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
+        ends = (starts,) if has_size else ()
+        _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *ends, graph=graph)
     return results.values, results.index, results.inverse, results.counts
 
 
@@ -496,7 +498,7 @@ class _Results:
 
     def pack(self) -> Any:
         """Return the results as `unique` does."""
-        others = [each for each in (self.index, self.inverse, self.counts) if each is not None]
+        others = [buffer for buffer in (self.index, self.inverse, self.counts) if buffer is not None]
         return (self.values, *others) if others else self.values
 
 
@@ -528,9 +530,9 @@ def _return_nothing(
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
         compaction.fill_rest(results.values, none, fill_value, graph)
-        for each in (results.index, results.counts):
-            if each is not None:
-                clear_buffer(each, graph)
+        for result in (results.index, results.counts):
+            if result is not None:
+                clear_buffer(result, graph)
     return results.pack()
 
 
@@ -627,6 +629,6 @@ def _fill_rest(results: _Results, starts: Buffer[Any], fill_value: Any, graph: C
     """Fill the places after the last distinct element."""
     if fill_value is not None:
         compaction.fill_rest(results.values, starts, fill_value, graph)
-    for each in (results.values if fill_value is None else None, results.index):
-        if each is not None:
-            compaction.fill_with_first(each, starts, graph)
+    for result in (results.values if fill_value is None else None, results.index):
+        if result is not None:
+            compaction.fill_with_first(result, starts, graph)

@@ -135,7 +135,7 @@ class Flags:
         Raises ValueError, which names an argument, if the queues of the context keep different numbers.
         """
         totals = read_queues(self.starts, self.tiles if self.has_sums else 0)
-        return agree_on_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
+        return agree_on_size([int(total.sum(dtype=np.int64)) for total in totals], name, "size=")
 
 
 def flags_from(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
@@ -203,7 +203,7 @@ def _numbers_differ(a: Any, b: Any) -> Any:
     """Whether two numbers that are not NaN differ."""
     if a.var_type is not dtype.float32:
         return a != b
-    bits, other = (vc.reinterpret(dtype.uint32, each.to_register()).to_register() for each in (a, b))
+    bits, other = (vc.reinterpret(dtype.uint32, value.to_register()).to_register() for value in (a, b))
     return vc.all(bits != other, ((bits | other) << 1) != 0)
 
 
@@ -334,9 +334,9 @@ def _flag_whole_tile(
                     for place, word in zip(places, words, strict=True)
                 )
             ]
-        for offset, each in zip(offsets, flags, strict=True):
+        for offset, bits in zip(offsets, flags, strict=True):
             mask: Any = vc.new_uint_register(0)
-            for i, flag in enumerate(each):
+            for i, flag in enumerate(bits):
                 mask |= vc.select(flag, 1 << i, 0)
             with vc.if_block(mask != 0):
                 first = offset * together
@@ -398,7 +398,7 @@ def _make_write_kernel(
     tile_size = group * WORD
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
-        *own, (low, high, whole, rest, _) = variables
+        *written, (low, high, whole, rest, _) = variables
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         word = bits[tile * group + lane].to_register()
@@ -420,7 +420,7 @@ def _make_write_kernel(
         def write_one(offset: Any, rank: Any) -> None:
             with vc.if_block(rank < room):
                 index = tile * tile_size + offset
-                writer.write(own, start + rank, index, writer.value(own, index))
+                writer.write(written, start + rank, index, writer.value(written, index))
 
         def write_bit_by_bit() -> None:
             left = word.to_register()
@@ -437,7 +437,7 @@ def _make_write_kernel(
                 elements = [find(number * unroll + u) for u in range(unroll)]
                 # all loads before the first store; elements that are not kept share cache lines with others
                 values = [
-                    writer.value(own, tile * tile_size + vc.min(offset, inside - 1))
+                    writer.value(written, tile * tile_size + vc.min(offset, inside - 1))
                     if writer.reads_all
                     else None
                     for offset, _, _ in elements
@@ -445,11 +445,11 @@ def _make_write_kernel(
                 for (offset, rank, flag), value in zip(elements, values, strict=True):
                     with vc.if_block(vc.all(flag != 0, rank < room)):
                         index = tile * tile_size + offset
-                        loaded = writer.value(own, index) if value is None else value
-                        writer.write(own, start + rank, index, loaded)
+                        loaded = writer.value(written, index) if value is None else value
+                        writer.write(written, start + rank, index, loaded)
                     if writer.has_visits:
                         with vc.if_block(offset < inside.to_dtype(dtype.int32)):
-                            writer.visit(own, start + rank + flag, tile * tile_size + offset)
+                            writer.visit(written, start + rank + flag, tile * tile_size + offset)
 
         def find(number: Any) -> tuple[Any, Any, Any]:
             """Return the offset of an element in the tile, its rank, and its flag."""

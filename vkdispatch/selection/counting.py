@@ -224,7 +224,7 @@ class Stream:
 
 def make_stream(*operands: Operand) -> Stream:
     """Return how a kernel visits arrays of one size. A load takes several elements if all arrays agree."""
-    sources = [each.source for each in operands]
+    sources = [operand.source for operand in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
     together = sources[0].together
@@ -243,10 +243,10 @@ def stream_values(stream: Stream, operands: Sequence[Operand]) -> tuple[Any, ...
     full, rest = divmod(loads, chunk)
     most = tuning.stream_groups_cpu if device_facts().is_cpu else tuning.stream_groups
     groups = max(1, min(full + (rest > 0), most))
-    arrays = [argument for each in operands for argument in each.arguments]
+    arrays = [argument for operand in operands for argument in operand.arguments]
     views = [
-        each.arguments[position]
-        for each, source in zip(operands, stream.sources, strict=True)
+        operand.arguments[position]
+        for operand, source in zip(operands, stream.sources, strict=True)
         for position, _ in source.views
     ]
     return (*arrays, *views, groups, full, rest, size - loads * stream.together)
@@ -266,7 +266,7 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
 
     def loads(places: Sequence[Any]) -> list[list[list[Any]]]:
         words = [
-            [source.load(own, place) for source, own in zip(stream.sources, views, strict=True)]
+            [source.load(view, place) for source, view in zip(stream.sources, views, strict=True)]
             for place in places
         ]
         if together > 1:
@@ -274,19 +274,19 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
         # without vector loads: all loads come before the first use
         return [
             [
-                [source.value(own, place)] if source.is_plain else []
-                for source, own in zip(stream.sources, arrays, strict=True)
+                [source.value(array, place)] if source.is_plain else []
+                for source, array in zip(stream.sources, arrays, strict=True)
             ]
             for place in places
         ]
 
     def consume(place: Any, words: Sequence[list[Any]]) -> None:
         values = [
-            word if together == 1 and source.is_plain else source.values(own, place, word)
-            for source, own, word in zip(stream.sources, arrays, words, strict=True)
+            word if together == 1 and source.is_plain else source.values(array, place, word)
+            for source, array, word in zip(stream.sources, arrays, words, strict=True)
         ]
         for i in range(together):
-            act(place * together + i if together > 1 else place, *(each[i] for each in values))
+            act(place * together + i if together > 1 else place, *(value[i] for value in values))
 
     chunks = full + vc.select(rest > 0, 1, 0) if unroll == 1 else full
     rounds = ((chunks + (groups - 1) - mine) // groups).to_register()
@@ -309,7 +309,7 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
         with vc.if_block(vc.all(mine == 0, lane < tail)):
             index = (full * (group * unroll) + rest) * together + lane
             singles = [source.elementwise() for source in stream.sources]
-            values = [single.value(own, index) for single, own in zip(singles, arrays, strict=True)]
+            values = [single.value(array, index) for single, array in zip(singles, arrays, strict=True)]
             act(index, *values)
 
 
@@ -396,10 +396,10 @@ def count_bins(task: BinnedTask) -> Buffer[Any]:
     stream = make_stream(x)
     values = stream_values(stream, (x,))
     copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup_size)) if words else 1
-    own = () if task.edges is None else (task.edges,)
+    edges = () if task.edges is None else (task.edges,)
     stride = 2 if is_direct and kind is dtype.uint32 else 1
     kernel = _make_count_kernel(_Form(stream, task.binning, words, kind, stride))
-    kernel(counts, copies, bins, *own, *values, graph=graph)
+    kernel(counts, copies, bins, *edges, *values, graph=graph)
     return result if is_direct else store_counts(counts, result, task.output, graph)
 
 

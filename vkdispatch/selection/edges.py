@@ -105,7 +105,7 @@ def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
         return vc.to_dtype(dtype.to_vector(kind, 2), value, _reverse_order(value))
 
     if kind in LONG_INTEGERS:
-        return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))
+        return tuple(_reduction(_SMALLER, source, kind, function) for function in (low, high))
     return (_reduction(_SMALLEST, source, dtype.to_vector(kind, 2), both),)
 
 
@@ -340,7 +340,7 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
 
 def _cache_key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
     """Return the key of cached edges; None if edges are too many, or depend on elements."""
-    if outer is None or bins > _MAX_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
+    if outer is None or bins > _MAX_CACHED_BINS or not all(type(edge) in (int, float) for edge in outer):
         return None
     return x.var_type, bins, repr(outer)
 
@@ -349,7 +349,7 @@ def _cached_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: obj
     """Return edges from the cache of the context."""
     cache: dict[object, _Edges] = x.context._keep(_CACHE, dict)
     cached = cache.get(key)
-    if cached is None or any(each._native.poisoned for each in cached[:2]):
+    if cached is None or any(buffer._native.poisoned for buffer in cached[:2]):
         cached = _upload_edges(x, bins, outer)
         if len(cache) >= _MAX_CACHED:
             cache.clear()
@@ -364,9 +364,9 @@ def _upload_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edge
     kind = wide_type(edges.var_type)
     if _must_narrow(x, kind):
         return edges, _upload(_narrow(hosts, x), x), dtype.float32
-    compared = edges if kind is edges.var_type else _upload([each.astype(np.float32) for each in hosts], x)
+    compared = edges if kind is edges.var_type else _upload([host.astype(np.float32) for host in hosts], x)
     # a guess in float32 would be wrong for many elements of fine bins
-    is_fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
+    is_fine = any(np.diff(host).min() < 2.0**-20 * np.abs(host).max() for host in hosts)
     is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and is_fine)
     return edges, compared, dtype.float64 if is_double else dtype.float32
 
@@ -382,9 +382,9 @@ def _narrow(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> "list[np.ndarray
     if host_type(x.var_type).kind == "f":
         return [_round_edges(host.astype(np.float64)) for host in hosts]
     whole = [np.concatenate([np.ceil(host[:-1]), np.floor(host[-1:])]) for host in hosts]
-    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(each).max() < 2.0**31 for each in whole)
-    wide = [np.clip(each, -(2.0**62), 2.0**62).astype(np.int64) for each in whole]
-    return [each.astype(np.int32) for each in wide] if is_narrow else wide
+    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(host).max() < 2.0**31 for host in whole)
+    wide = [np.clip(host, -(2.0**62), 2.0**62).astype(np.int64) for host in whole]
+    return [host.astype(np.int32) for host in wide] if is_narrow else wide
 
 
 def _round_edges(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -434,7 +434,7 @@ def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[n
                     f"x: its elements range from {low} to {high}, which cannot be divided into bins; "
                     "pass range="
                 )
-        samples = [np.array(each).astype(numbers) for each in pairs]
+        samples = [np.array(pair).astype(numbers) for pair in pairs]
     try:
         return [np.histogram_bin_edges(sample, bins, range) for sample in samples]
     except ValueError as error:

@@ -225,8 +225,8 @@ def histogram(
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
             )
-    own = make_bins(values, bins, range, graph)
-    return _count(x, weights, own, bool(density), output_map, graph), own.edges
+    made = make_bins(values, bins, range, graph)
+    return _count(x, weights, made, bool(density), output_map, graph), made.edges
 
 
 def _count(

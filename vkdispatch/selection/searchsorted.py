@@ -163,9 +163,9 @@ def searchsorted(
     at_once = group * each
     rounds = max(1, wanted.size // (at_once * tuning.search_groups))
     sizes = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
-    own = () if order is None else order.arguments
+    order_arguments = () if order is None else order.arguments
     _make_search_kernel(form)(
-        places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *sizes, graph=graph
+        places, *array.arguments, *wanted.arguments, *order_arguments, *sink.arguments, *sizes, graph=graph
     )
     return places
 
@@ -214,22 +214,22 @@ def _make_search_kernel(form: _Form) -> ShaderFunction:
 
 
 def _search(form: _Form, variables: Any) -> None:
-    places, *own, rest, (low, high, rounds, _) = variables
+    places, *inputs, rest, (low, high, rounds, _) = variables
     lane = vc.local_invocation_id().x
     length = (low + high * (1 << 31)).to_register("search_length")
-    array_length = _length_of(form, own, length)
+    array_length = _length_of(form, inputs, length)
     size = places.shape.w
 
     def element(place: Any) -> Any:
         if form.sorter is not None:
             place = resolve_index(
-                form.sorter.value(own[2], place),
+                form.sorter.value(inputs[2], place),
                 array_length.to_dtype,
                 mode="clip",
                 long=form.has_long_sorter,
                 big=form.is_big,
             )
-        value = form.array.value(own[0], place)
+        value = form.array.value(inputs[0], place)
         return _convert_number(value, form.kind)
 
     def before(element_value: Any, value: Any) -> Any:
@@ -260,7 +260,7 @@ def _search(form: _Form, variables: Any) -> None:
         indices = [begin + i * form.group for i in range(form.each)]
         inside = [vc.select(index.to_dtype(dtype.int32) < size, index, 0) for index in indices]
         wanted = [
-            _convert_number(form.values.value(own[1], index), form.kind).to_register() for index in inside
+            _convert_number(form.values.value(inputs[1], index), form.kind).to_register() for index in inside
         ]
         bases = [_zero_position(array_length) for _ in indices]
         left = (array_length + 0).to_register("search_left")
@@ -273,13 +273,13 @@ def _search(form: _Form, variables: Any) -> None:
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
             middles = [load(base + (half - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, middles, wanted, strict=True):
-                base[:] = vc.select(before(each, value), base + half, base)
+            for base, middle, value in zip(bases, middles, wanted, strict=True):
+                base[:] = vc.select(before(middle, value), base + half, base)
             left[:] = left - half
         with vc.if_block(array_length > 0):
             last = [load(vc.min(base, array_length - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, last, wanted, strict=True):
-                is_after = vc.all(base < array_length, before(each, value))
+            for base, middle, value in zip(bases, last, wanted, strict=True):
+                is_after = vc.all(base < array_length, before(middle, value))
                 base[:] = vc.select(is_after, base + 1, base)
         for index, base in zip(indices, bases, strict=True):
             with vc.if_block(index.to_dtype(dtype.int32) < size):

@@ -105,11 +105,11 @@ def find_candidates(
     topk_candidates.make_pad_kernel(form, _last_words(order))(
         candidates, positions, starts, *limits, parts, graph=graph
     )
-    found = (candidates, positions)
+    targets = (candidates, positions)
     if has_runs:
-        topk_rows.make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+        topk_rows.make_collect_runs_kernel(form)(keys, starts, *targets, bounds, *limits, *shape, graph=graph)
     else:
-        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *targets, *limits, *shape, graph=graph)
     # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
     if has_runs:
@@ -117,10 +117,10 @@ def find_candidates(
         topk_rows.make_count_runs_exactly_kernel(form)(
             keys, sums, states, starts, *limits, *shape, graph=graph
         )
-        own = exclusive_sum(sums, graph=graph)
+        places = exclusive_sum(sums, graph=graph)
         collect = topk_rows.make_collect_runs_exactly_kernel(form)
-        collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
-        return found
+        collect(keys, places, *targets, states, starts, *limits, *shape, graph=graph)
+        return targets
     exact = topk_candidates.NarrowForm(
         order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads
     )
@@ -130,10 +130,10 @@ def find_candidates(
     topk_candidates.make_exact_kernel(exact)(
         keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph
     )
-    own = exclusive_sum(sums, graph=graph)
+    places = exclusive_sum(sums, graph=graph)
     collect = topk_candidates.make_collect_exactly_kernel(exact)
-    collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
-    return found
+    collect(keys, flags, places, *targets, states, starts, parts, *limits, *shape, graph=graph)
+    return targets
 
 
 def _find_bounds(
@@ -369,8 +369,8 @@ def _take(
     sizes = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
     positions, through = choice.positions, choice.through
     kernel = _make_take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
-    own = (positions,) if through is None else (positions, through)
-    kernel(*results, *own, *x.arguments, *to.arguments, *sizes, graph=graph)
+    tables = (positions,) if through is None else (positions, through)
+    kernel(*results, *tables, *x.arguments, *to.arguments, *sizes, graph=graph)
 
 
 @memoize

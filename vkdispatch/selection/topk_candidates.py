@@ -107,15 +107,15 @@ def load_bound(form: NarrowForm, states: Any, row: Any) -> list[Any]:
 def is_before(code: list[Any], other: list[Any]) -> Any:
     """Return whether a code is smaller than another."""
     smaller: Any = None
-    for own, bound in zip(code, other, strict=True):
-        is_less = own < bound
-        smaller = is_less if smaller is None else vc.any(is_less, vc.all(own == bound, smaller))
+    for part, bound in zip(code, other, strict=True):
+        is_less = part < bound
+        smaller = is_less if smaller is None else vc.any(is_less, vc.all(part == bound, smaller))
     return smaller
 
 
 def is_equal(code: list[Any], other: list[Any]) -> Any:
     """Return whether a code equals another."""
-    same = [own == bound for own, bound in zip(code, other, strict=True)]
+    same = [part == bound for part, bound in zip(code, other, strict=True)]
     return vc.all(*same) if len(same) > 1 else same[0]
 
 
@@ -148,7 +148,7 @@ def flag_tile(
     flags_of
         Returns `count` flags of an element.
     """
-    (keys, view), (row, own, length) = arrays, place
+    (keys, view), (row, tile, length) = arrays, place
     group = form.group
     lane = vc.local_invocation_id().x
     memories = [vc.shared_buffer(dtype.uint32, group) for _ in range(count)]
@@ -156,7 +156,7 @@ def flag_tile(
         memory[lane] = 0
     vc.barrier()
     base = (row * length).to_register("top_base")
-    begin = (own * form.tile).to_register("top_begin")
+    begin = (tile * form.tile).to_register("top_begin")
     left = vc.min(length - begin, form.tile).to_register("top_left")
     with vc.if_block(left == form.tile):
         _flag_whole_tile(form, view, (base + begin).to_register(), memories, flags_of)
@@ -409,7 +409,7 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         k, room, groups, _, tiles, length = others
         lane = vc.local_invocation_id().x
         row = (vc.workgroup_id().x // groups).to_register("top_row")
-        own = (vc.workgroup_id().x - row * groups).to_register("top_own")
+        group = (vc.workgroup_id().x - row * groups).to_register("top_own")
         memory = vc.shared_buffer(dtype.uint32, 1 << digit.bits)
         has_good = is_good(starts, row, tiles, k, room)
         end = (vc.select(has_good, 0, length)).to_register("top_end")
@@ -418,7 +418,7 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         vc.barrier()
         chosen = [states[row * (form.parts + 1) + part].to_register() for part in range(form.parts)]
         base = (row * length).to_register("top_base")
-        begin = own * form.group + lane
+        begin = group * form.group + lane
         with vc.for_block(begin, end, form.group * groups) as place:
             code = form.code(keys[base + place].to_register())
             same: list[Any] = [code[part] == chosen[part] for part in range(digit.part + 1, form.parts)]
@@ -445,7 +445,7 @@ def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     Its arguments are the counts, the states, and the number of rows. A state is the known part of the code of
     the k-th element, and how many candidates have that part.
     """
-    each = BINS // form.group
+    share = BINS // form.group
 
     def body(counts: Any, states: Any, _: Any) -> None:
         lane = vc.local_invocation_id().x
@@ -453,18 +453,18 @@ def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         state = (row * (form.parts + 1)).to_register("top_state")
         left = states[state + form.parts].to_register("top_left")
         part = states[state + digit.part].to_register("top_part")
-        own = [counts[row * BINS + (lane * each + i)].to_register() for i in range(each)]
+        shares = [counts[row * BINS + (lane * share + i)].to_register() for i in range(share)]
         total: Any = vc.new_uint_register(0)
-        for count in own:
+        for count in shares:
             total += count
         before = sum_before(total, lane, form.group)
         vc.barrier()
-        for i, count in enumerate(own):
+        for i, count in enumerate(shares):
             with vc.if_block(vc.all(before < left, before + count >= left)):
-                states[state + digit.part] = part | ((lane * each + i) << digit.shift)
+                states[state + digit.part] = part | ((lane * share + i) << digit.shift)
                 states[state + form.parts] = left - before
             before += count
-            counts[row * BINS + (lane * each + i)] = 0
+            counts[row * BINS + (lane * share + i)] = 0
 
     arguments = declare_arguments(form.order.raw, "counts states", "rows")
     return trace_kernel("topk_choose", body, arguments, form.group, "top_rows")

@@ -58,8 +58,8 @@ def sum_group(value: Any, lane: Any, group: int) -> Any:
     total = vc.new_uint_register(0)
     with vc.if_block(lane == 0):
         if _adds_in_loop(count):
-            with vc.for_block(0, count) as each:
-                total += memory[each]
+            with vc.for_block(0, count) as number:
+                total += memory[number]
         else:
             for i in range(count):
                 total += memory[i]
@@ -69,20 +69,20 @@ def sum_group(value: Any, lane: Any, group: int) -> Any:
 def sum_before(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the invocations of the workgroup before this one."""
     subgroup = device_facts().subgroup_size
-    own = vc.subgroup_exclusive_add(value).to_register()
+    earlier = vc.subgroup_exclusive_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
     with vc.if_block(lane % subgroup == subgroup - 1):
-        memory[lane // subgroup] = own + value
+        memory[lane // subgroup] = earlier + value
     vc.barrier()
     before = vc.new_uint_register(0)
     if _adds_in_loop(count):
-        with vc.for_block(0, lane // subgroup) as each:
-            before += memory[each]
-        return (own + before).to_register()
+        with vc.for_block(0, lane // subgroup) as number:
+            before += memory[number]
+        return (earlier + before).to_register()
     for i in range(count - 1):
         before += vc.select(lane // subgroup > i, memory[i], 0)
-    return (own + before).to_register()
+    return (earlier + before).to_register()
 
 
 def _adds_in_loop(count: int) -> bool:

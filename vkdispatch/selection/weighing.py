@@ -95,7 +95,7 @@ def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     _check_float64(weights, output)
     stream = counting.make_stream(x, weights)
     values = counting.stream_values(stream, (x, weights))
-    own = (bins,) if task.edges is None else (bins, task.edges)
+    binning_arguments = (bins,) if task.edges is None else (bins, task.edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
     sums: Buffer[Any] = function_buffer(2 * bins, dtype.int64, context=context)
@@ -104,10 +104,10 @@ def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, counting.shared_words(bins), 0)
-        _make_top_kernel(form)(tops, *own, *values, graph=graph)
+        _make_top_kernel(form)(tops, *binning_arguments, *values, graph=graph)
     has_words = not device_facts().features >= _HAS_LONGS
     form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
-    _make_sum_kernel(form)(sums, tops, *own, *values, graph=graph)
+    _make_sum_kernel(form)(sums, tops, *binning_arguments, *values, graph=graph)
     _make_finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
     return task.result
 

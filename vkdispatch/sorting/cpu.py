@@ -119,8 +119,8 @@ class _Merge:
         with vc.for_block(left, end) as place:
             smaller = two[1] < one[1]
             for part in parts[1:]:  # the last part is the most significant
-                own, other = one[1 + part], two[1 + part]
-                smaller = vc.any(other < own, vc.all(other == own, smaller))
+                code, other = one[1 + part], two[1 + part]
+                smaller = vc.any(other < code, vc.all(other == code, smaller))
             # whether the next key is that of the second block
             is_second = vc.all(right < end, vc.any(left >= middle, smaller)).to_register("sort_second")
             self._scratch[target + place] = vc.select(is_second, two[0], one[0])
@@ -129,8 +129,8 @@ class _Merge:
             left[:] = vc.select(is_second, left, left + 1)
             right[:] = vc.select(is_second, right + 1, right)
             following = load(vc.min(vc.select(is_second, right, left), last))
-            for own, other, new in zip(one, two, following, strict=True):
-                own[:] = vc.select(is_second, own, new)
+            for code, other, new in zip(one, two, following, strict=True):
+                code[:] = vc.select(is_second, code, new)
                 other[:] = vc.select(is_second, new, other)
 
 
@@ -199,11 +199,11 @@ def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
 
     def body(keys: Any, counters: Any, rows: Any, runs: Any, run: Any, last: Any, shift: Any) -> None:
         del rows
-        own = _Run(form, counters, runs, run, last)
-        with own.each_digit() as digit:
-            counters[own.entry(digit)] = 0
-        with own.each_key() as place:
-            own.increment(keys[own.base + place].to_register("sort_key"), shift)
+        here = _Run(form, counters, runs, run, last)
+        with here.each_digit() as digit:
+            counters[here.entry(digit)] = 0
+        with here.each_key() as place:
+            here.increment(keys[here.base + place].to_register("sort_key"), shift)
 
     arguments = [*buffers(sort_keys=form.order.raw, sort_counters=form.counter), *_SHAPE, *SHIFT]
     return trace_kernel(
@@ -250,23 +250,23 @@ def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
     def body(keys: Any, counters: Any, totals: Any, moved_to: Any, shape: Any, shift: Any) -> None:
         keys_to, payload, payload_to = moved_to
         _, runs, run, last = shape
-        own = _Run(form, counters, runs, run, last)
+        here = _Run(form, counters, runs, run, last)
         before = vc.new_register(form.counter)
-        with own.each_digit() as digit:
-            entry = own.entry(digit)
+        with here.each_digit() as digit:
+            entry = here.entry(digit)
             counters[entry] = counters[entry] + before
-            before += totals[own.row * bins + digit]
-        with own.each_key() as place:
-            key = keys[own.base + place].to_register("sort_key")
-            target = own.row_base + own.increment(key, shift)
+            before += totals[here.row * bins + digit]
+        with here.each_key() as place:
+            key = keys[here.base + place].to_register("sort_key")
+            target = here.row_base + here.increment(key, shift)
             target = target.to_register("sort_target")
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
                 if form.makes_positions:
-                    moved = _position(form, own, place, run)
+                    moved = _position(form, here, place, run)
                 else:
-                    moved = payload[own.base + place]
+                    moved = payload[here.base + place]
                 payload_to[target] = widen(moved.to_register()) if form.is_wide else moved
 
     tables = buffers(sort_keys=form.order.raw, sort_counters=form.counter, sort_totals=form.counter)

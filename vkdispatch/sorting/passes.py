@@ -176,13 +176,13 @@ def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
                 vc.select(inside, counts[entry], vc.to_dtype(counter, 0)).to_register()
                 for entry, inside in zip(entries, exists, strict=True)
             ]
-            own = values[0]
+            chunk_sum = values[0]
             for value in values[1:]:
-                own = own + value
-            own = own.to_register()
-            start = (tile.sum_across(own) + before).to_register()
+                chunk_sum = chunk_sum + value
+            chunk_sum = chunk_sum.to_register()
+            start = (tile.sum_across(chunk_sum) + before).to_register()
             with vc.if_block(tile.index == form.group - 1):
-                whole[0] = start + own
+                whole[0] = start + chunk_sum
             for entry, inside, value in zip(entries, exists, values, strict=True):
                 with vc.if_block(inside):
                     counts[entry] = start

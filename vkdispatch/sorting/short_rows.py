@@ -197,8 +197,8 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
     def body(source: Any, results: Any, rows: Any, length: Any) -> None:
         element = (vc.workgroup_id().x * group + vc.local_invocation_index()).to_register("sort_element")
         with vc.if_block(element < rows * length):
-            own = (element % length).to_register("sort_own")
-            base = (element - own).to_register("sort_base")
+            place = (element % length).to_register("sort_own")
+            base = (element - place).to_register("sort_base")
             key = source[element].to_register()
             code = [order.part(key, part).to_register() for part in range(parts)]
             rank = vc.new_uint_register(0)
@@ -208,7 +208,7 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
                 for part in range(parts):  # the last part is the most significant
                     value = order.part(other, part).to_register()
                     if smaller is None:
-                        before = vc.any(value < code[part], vc.all(value == code[part], number < own))
+                        before = vc.any(value < code[part], vc.all(value == code[part], number < place))
                     else:
                         before = vc.any(value < code[part], vc.all(value == code[part], smaller))
                     smaller = before
@@ -216,7 +216,7 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
             if outputs.has_keys:
                 results[0][base + rank] = key
             if outputs.has_positions:
-                results[1][base + rank] = outputs.position(own)
+                results[1][base + rank] = outputs.position(place)
 
     arguments = [
         *buffers(sort_keys=order.raw),
