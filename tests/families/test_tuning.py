@@ -23,8 +23,8 @@ LENGTH = 5000
 
 
 class Small(Table, family="small"):
-    number = Number(4, "A number.", (2, 4, 8))
-    fixed = Number(3, "Another one.", found_on=LLVMPIPE)
+    number = Number(4, (2, 4, 8))
+    fixed = Number(3, found_on=LLVMPIPE)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_values_are_candidates_or_nothing(text: str) -> None:
 
 def test_values_for_another_definition_do_not_count() -> None:
     class Other(Table, family="small"):
-        number = Number(2, "A number.", (2, 4, 8))
+        number = Number(2, (2, 4, 8))
 
     context = vd.get_context()
     keep(context, {Small.number: 8})

@@ -12,6 +12,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.families.kernels import _Scratch
 from vkdispatch.reduce import (
     ReduceFunction,
     ReduceOp,
@@ -19,7 +20,6 @@ from vkdispatch.reduce import (
     SubgroupMax,
     SubgroupMul,
     kernels,
-    launching,
     mapped_io_index,
     planning,
 )
@@ -161,8 +161,9 @@ def test_one_launch_or_two(
         assert launches.form.is_segmented
         assert (launches.second is None) == bool(finishing)
         # the counters are as they were
-        counters = launching._state_of(vd.get_context()).counters
-        assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
+        scratch = vd.get_context()._keep("families.scratch", _Scratch).buffers
+        counters = [zeros for (owner, *_), turns in scratch.items() if owner == "reduce" for zeros in turns]
+        assert not any(zeros.read(0).any() for zeros in counters)
 
 
 def test_checks_switched_on_between_calls_ignore_earlier_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,12 +178,12 @@ def test_checks_switched_on_between_calls_ignore_earlier_calls(monkeypatch: pyte
 
 
 def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "_MAX_KEPT", 4)
+    monkeypatch.setattr("vkdispatch.families.tuning._MAX_RESULTS", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size
             assert vd.sum(vd.asbuffer(np.ones(size, np.float32))).read(0) == size
-        assert len(launching._state_of(context).launches) == 4
+        assert len(context.kept["reduce.plans"].plans) == 4
 
 
 @pytest.mark.parametrize("size", [10, 300_007])

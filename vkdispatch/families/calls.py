@@ -106,18 +106,19 @@ def call_repeatedly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
 ) -> Any:
     """Call a function on arrays, or repeat an equal call unless it is `plain` or in a graph."""
-    found = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
-    if found is None:
+    recorder = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
+    if recorder is None:
         return function(*args, **kwargs)
-    if isinstance(found, tuple):
-        return found[0]
+    if isinstance(recorder, tuple):
+        return recorder[0]
     try:
-        with found:
-            result = function(*found.args, **found.kwargs)
-        _bind(found, result)
+        # no frame of its own: warnings name the caller by their distance
+        with recorder:
+            result = function(*recorder.args, **recorder.kwargs)
+        _bind(recorder, result)
         return result
     finally:
-        found.drop()
+        recorder.drop()
 
 
 def call_with_parameters(
@@ -127,26 +128,26 @@ def call_with_parameters(
 
     Calls with other parameters are equal.
     """
-    found = native.repeat(function, args, {}, parameters, context)
-    if found is None:
+    recorder = native.repeat(function, args, {}, parameters, context)
+    if recorder is None:
         return function(*args, *parameters)
-    if isinstance(found, tuple):
-        return found[0]
+    if isinstance(recorder, tuple):
+        return recorder[0]
     try:
-        with found:
-            result = function(*found.args, **found.kwargs)
-        _bind(found, result)
+        with recorder:
+            result = function(*recorder.args, **recorder.kwargs)
+        _bind(recorder, result)
         return result
     finally:
-        found.drop()
+        recorder.drop()
 
 
 def _bind(recorder: native.CallRecorder, result: Any) -> None:
     """Bind a recorded call, if its result can be made again."""
     made: list[Buffer[Any]] = []
     parts = [
-        _find_finish(each, recorder.arguments, made)
-        for each in (result if isinstance(result, tuple) else (result,))
+        _find_finish(part, recorder.arguments, made)
+        for part in (result if isinstance(result, tuple) else (result,))
     ]
     finishes = [part for part in parts if part is not None]
     if len(finishes) < len(parts):
@@ -154,7 +155,7 @@ def _bind(recorder: native.CallRecorder, result: Any) -> None:
     finish = (
         _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _return_none)[0]
     )
-    recorder.keep([each._native for each in made], finish)
+    recorder.keep([buffer._native for buffer in made], finish)
 
 
 def _return_none(*_: object) -> None:
@@ -268,10 +269,18 @@ def define_variant(
 
 
 def variant_of(
-    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant
+    template: Callable[Concatenate[Any, _P], _R], variant: object = None
 ) -> Callable[[Callable[[], None]], Callable[_P, _R]]:
-    """Have a stub be the function that `define_variant` returns, with the name and docstring of the stub."""
-    return lambda stub: define_variant(template, variant, stub.__name__, stub.__doc__ or "")
+    """Have a stub be a variant of a function, with the name and docstring of the stub.
+
+    `variant` is the first argument of the template; the name of the stub if it is None.
+    """
+
+    def decorate(stub: Callable[[], None]) -> Callable[_P, _R]:
+        name = stub.__name__
+        return define_variant(template, name if variant is None else variant, name, stub.__doc__ or "")
+
+    return decorate
 
 
 def bind_variant(
@@ -325,20 +334,20 @@ def _call_with_arrays(
 
 def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:
     """Raise an error that names the arguments with, or leading to, a dtype that a device lacks."""
-    found = {
+    dtypes = {
         name: list(_dtypes_of(value))
         for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items()
     }
     reason = error._reason or str(error.args[0]).split(";")[0]
-    for name, kinds in found.items():
+    for name, kinds in dtypes.items():
         for kind in kinds:
             if component_type(kind) in error._dtypes:
                 instead = _INSTEAD.get(kind)
                 hint = f"pass {instead.name}" if instead else "use another dtype"
                 _raise_unsupported(f"{name}: {kind.name} was passed, but {reason}; {hint}", reason, error)
-    names = [name for name, kinds in found.items() if kinds]
+    names = [name for name, kinds in dtypes.items() if kinds]
     if names and not error._reason:
-        given = ", ".join(dict.fromkeys(kind.name for name in names for kind in found[name]))
+        given = ", ".join(dict.fromkeys(kind.name for name in names for kind in dtypes[name]))
         text = f"{', '.join(names)}: the call needs more than the device has for {given}: {reason}"
         _raise_unsupported(text, reason, error)
 
@@ -351,12 +360,12 @@ def _raise_unsupported(text: str, reason: str, cause: UnsupportedError) -> None:
 
 def _dtypes_of(value: Any) -> Iterator[DType]:
     """Yield the dtype of an argument, or the dtypes of the arrays in it."""
-    for each in value if isinstance(value, (tuple, list)) else (value,):
-        if isinstance(each, type) and is_dtype(each):
-            yield each
-        elif isinstance(each, (Buffer, MappedArray)):
-            yield each.var_type
-            for other in each.arguments if isinstance(each, MappedArray) else ():
+    for item in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(item, type) and is_dtype(item):
+            yield item
+        elif isinstance(item, (Buffer, MappedArray)):
+            yield item.var_type
+            for other in item.arguments if isinstance(item, MappedArray) else ():
                 if isinstance(other, Buffer):
                     yield other.var_type
 
@@ -370,11 +379,11 @@ def _context_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Context | None
     """Return the context of the first buffer or graph among the arguments, else of the first mapped array."""
     mapped: Context | None = None
     for value in (*args, *kwargs.values()) if kwargs else args:
-        for each in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(each, Handle):
-                return each.context
-            if mapped is None and isinstance(each, MappedArray):
-                mapped = each.context
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, Handle):
+                return item.context
+            if mapped is None and isinstance(item, MappedArray):
+                mapped = item.context
     return mapped
 
 

@@ -1,16 +1,22 @@
 """Kernels traced from functions with any number of arguments, and those that all families launch."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.buffers.kernel_errors import NOTES, Check, journal_of, read_note, take_ticket
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32, uint64
+from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, to_numpy_dtype, uint32, uint64
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import Annotation, buffer, constant
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.sources import make_distinct
@@ -19,15 +25,33 @@ from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels traced from Python functions with any number of arguments -----------------------------------
+#
+# A family lists the arguments of a kernel in the order of launches:
+#
+#     [*buffers(result=float32, mask=uint32 if has_mask else None), source.parameters, *numbers("length")]
+#     def body(result, mask, elements, length): ...
+#
+# The body gets a variable for each argument, None for one that is left out, and a tuple for a list of them.
 
 
+Argument = tuple[str, Any]
 Extent = int | Sequence[int]
+
+
+def buffers(**kinds: DType | None) -> list[Argument]:
+    """Declare buffers by their dtypes; those of None are left out."""
+    return [(name, None if kind is None else buffer[kind]) for name, kind in kinds.items()]
+
+
+def numbers(*names: str, kind: DType = uint32) -> list[Argument]:
+    """Declare numbers that are the same for all invocations."""
+    return [(name, constant[kind]) for name in names]
 
 
 def trace_kernel(
     name: str,
     body: Callable[..., None],
-    arguments: Sequence[tuple[str, Annotation]],
+    arguments: Sequence[Any],
     local_size: Extent,
     workgroups: Any = None,
     exec_size: Any = None,
@@ -42,10 +66,10 @@ def trace_kernel(
     name
         The name of the kernel in messages, profiles and generated code.
     body
-        Records the statements; it is called once, with a variable for each argument. Its control flow may
-        use GPU values.
+        Records the statements; it is called once, with what `arguments` say. Its control flow may use GPU
+        values.
     arguments
-        Names and annotations, in the order of calls.
+        In the order of calls: names with annotations, and lists of them; see above.
     local_size
         Invocations of a workgroup.
     workgroups, exec_size
@@ -64,10 +88,18 @@ def trace_kernel(
     """
     extent = (local_size, 1, 1) if isinstance(local_size, int) else tuple(local_size)
     flags = vc.ShaderFlags.NONE if exec_size is not None else vc.ShaderFlags.NO_EXEC_BOUNDS
-    names = make_distinct([each for each, _ in arguments])
+    flat = [pair for item in arguments for pair in (item if isinstance(item, list) else [item])]
+    names = make_distinct([name for name, kind in flat if kind is not None])
     with vc.shader_context(flags) as context:
-        variables = context.declare_input_arguments([kind for _, kind in arguments], names)
-        prepare_kernel(body, rewrite=True)(*variables)
+        kinds = [kind for _, kind in flat if kind is not None]
+        variables = iter(context.declare_input_arguments(kinds, names))
+
+        def variable_of(item: Argument | list[Argument]) -> Any:
+            if isinstance(item, list):
+                return tuple(map(variable_of, item))
+            return None if item[1] is None else next(variables)
+
+        prepare_kernel(body, rewrite=True)(*map(variable_of, arguments))
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
     description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:
@@ -99,9 +131,44 @@ def _make_clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
-    return trace_kernel(
-        f"clear_{kind.name}", clear, [("words", buffer[kind])], _GROUP, exec_size="words.size"
-    )
+    return trace_kernel(f"clear_{kind.name}", clear, buffers(words=kind), _GROUP, exec_size="words.size")
+
+
+# ---- Scratch memory that is zeros when it is made: counters, and the boards of look-backs ----------------
+
+
+_SCRATCH = "families.scratch"
+_MIN_ZEROS = 64
+
+
+class _Scratch:
+    """The buffers of a context, by their owner, dtype and size."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[tuple[str, DType, int], deque[Buffer[Any]]] = {}
+        self.lock = Lock()
+
+
+def take_zeros(
+    context: Context, owner: str, count: int, kind: DType = uint32, *, turns: int = 1
+) -> Buffer[Any]:
+    """Return a buffer of at least `count` numbers, zeros or what earlier launches of its owner left there.
+
+    Buffers may take turns, so that launches that follow one another need not wait for each other.
+    """
+    scratch = context._keep(_SCRATCH, _Scratch)
+    size = max(_MIN_ZEROS, 1 << (count - 1).bit_length())
+    with scratch.lock:
+        known = scratch.buffers.get((owner, kind, size))
+        if known is None:
+            zeros = partial(np.zeros, size, to_numpy_dtype(kind))
+            known = deque(cached_buffer(size, kind, zeros, context, steady=True) for _ in range(turns))
+            scratch.buffers[owner, kind, size] = known
+            if turns > 1:
+                native.take_turns([buffer._native for buffer in known])
+        known.rotate(-1)
+        renew_contents(known[-1])
+        return known[-1]
 
 
 # ---- Errors in kernels of functions on buffers: see `base.buffers.kernel_errors` -------------------------
@@ -206,20 +273,18 @@ def note_bad_starts(
 
 @memoize
 def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
-    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *numbers: vc.ShaderVariable) -> None:
+    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *limits: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x
         start = starts[position].to_register()
         values = [start]
         bad = [start < 0] if is_signed_dtype(kind) else []
         if ascending:
             before = starts[vc.select(position == 0, 0, position - 1)].to_register()
-            bad += [start > numbers[0], start < before]
+            bad += [start > limits[0], start < before]
             values.append(before)
         with vc.if_block(vc.any(*bad)):
-            note_error(journal, numbers[-1], position, values)
+            note_error(journal, limits[-1], position, values)
 
-    arguments = [("journal", buffer[uint32]), ("starts", buffer[kind])]
-    if ascending:
-        arguments.append(("most", constant[kind]))
-    arguments.append(("ticket", constant[uint32]))
+    most = numbers("most", kind=kind) if ascending else []
+    arguments = [*buffers(journal=uint32, starts=kind), *most, *numbers("ticket")]
     return trace_kernel("check_segments", body, arguments, _GROUP, exec_size="starts.size")

@@ -154,21 +154,21 @@ def _split_arguments(
     sizes: list[int] = []
     for annotation, value in zip(annotations, values, strict=True):
         if isinstance(value, MappedArray):
-            kinds, own = sources.find_spread(shape, value.shape)
+            kinds, extents = sources.find_spread(shape, value.shape)
             inner, leaves, spreads = _split_arguments(
                 value.mapping.buffer_types, value.arguments, value.shape
             )
             children.append(sources.Tree(value.mapping, inner, value.size == 1, kinds))
             arguments += leaves
-            sizes += (*own, *spreads)
+            sizes += (*extents, *spreads)
             continue
         if not is_value(annotation):
             children.append(sources.Whole(annotation))
         elif isinstance(value, Buffer):
             value.require_alive()
-            kinds, own = sources.find_spread(shape, value.shape)
+            kinds, extents = sources.find_spread(shape, value.shape)
             children.append(sources.Stored(value.var_type, value.size == 1, kinds))
-            sizes += own
+            sizes += extents
         else:
             children.append(sources.Number(annotation, isinstance(value, BoundVariable)))
         arguments.append(value)
@@ -242,11 +242,6 @@ class Output:
         return self.sink.out_type
 
     @property
-    def annotations(self) -> list[Annotation]:
-        """Annotations of the arguments."""
-        return self.sink.annotations
-
-    @property
     def names(self) -> list[str]:
         """Names of the arguments."""
         return self.sink.names
@@ -309,27 +304,28 @@ def parse_output(
 
 
 def _check_broadcasts(output_map: OutputMap, shape: tuple[int, ...]) -> None:
-    own = output_map.shape
-    if own == shape or math.prod(own) == 1:
+    mapped = output_map.shape
+    if mapped == shape or math.prod(mapped) == 1:
         return
     try:
-        fits = np.broadcast_shapes(own, shape) == shape
+        fits = np.broadcast_shapes(mapped, shape) == shape
     except ValueError:
         fits = False
     if not fits:
         raise ArgumentValueError(
-            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {own}, which does "
-            f"not broadcast to that of the result, {shape}"
+            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {mapped}, which "
+            f"does not broadcast to that of the result, {shape}"
         )
 
 
 def _check_reaches(output_map: OutputMap, most: int) -> None:
-    own = output_map.shape
-    size = math.prod(own)
-    if size != 1 and (len(own) != 1 or size < most):
+    mapped = output_map.shape
+    size = math.prod(mapped)
+    if size != 1 and (len(mapped) != 1 or size < most):
         raise ArgumentValueError(
-            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {own}; the result "
-            f"has one axis and up to {most} elements, so expected one axis of at least {most}, or one element"
+            f"output_map: {output_map.mapping.name!r} is called with arrays of the shape {mapped}; the "
+            f"result has one axis and up to {most} elements, so expected one axis of at least {most}, or one "
+            "element"
         )
 
 
@@ -446,7 +442,7 @@ def check_overlap(
     OverlapError
         The call might overwrite something.
     """
-    written = [each for each in outputs if each[1] is not None]
+    written = [pair for pair in outputs if pair[1] is not None]
     if written:
         _check_outputs(written)
         for array in elsewhere:

@@ -62,10 +62,10 @@ def find_accesses(
     elsewhere = _find_elsewhere(description.kernel, mapped[0])
     touched = description.binding_access[description.resource_binding_base :]
     return tuple(
-        Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
-        if isinstance(each, BufferVariable) and isinstance(each.storage, Storage)
+        Access(variable.storage.index not in elsewhere, touched[variable.storage.index][1])
+        if isinstance(variable, BufferVariable) and isinstance(variable.storage, Storage)
         else Access()
-        for each in variables
+        for variable in variables
     )
 
 
@@ -284,7 +284,7 @@ def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
         arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
-        wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
+        wrapped = [_Element(item) if type(item) is BufferVariable else item for item in arguments]
         registers: list[Any] = []
 
         def probe(*variables: Any) -> None:
@@ -295,7 +295,7 @@ def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
         prepare_kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")
     is_writing = any(writes for _, writes in description.binding_access)
-    read = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.is_read]
+    read = [i for i, argument in enumerate(wrapped) if isinstance(argument, _Element) and argument.is_read]
     return read, is_writing, _is_used_elsewhere(description.kernel, registers[0])
 
 
@@ -327,11 +327,11 @@ def list_argument_names(mapping: MappingFunction) -> list[str]:
 
 def make_distinct(names: Sequence[str]) -> list[str]:
     """Return unique names; names of maps change where they clash."""
-    own = {name for name in names if not isinstance(name, MapName)}
+    fixed = {name for name in names if not isinstance(name, MapName)}
     taken: set[str] = set()
     distinct = []
     for wanted in names:
-        name, others = str(wanted), taken | own if isinstance(wanted, MapName) else taken
+        name, others = str(wanted), taken | fixed if isinstance(wanted, MapName) else taken
         while name in others:
             name += "_"
         taken.add(name)
@@ -475,9 +475,9 @@ def lower_map(tree: Tree) -> MappingFunction:
 
 def _apply(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values: list[Any]) -> Any:
     """Trace a tree on variables for its leaves and sizes; `values` are the arguments before those."""
-    own = tree.mapping.buffer_types
-    arguments = [_convert(value, kind) for value, kind in zip(values, own, strict=False)]
-    for child, annotation in zip(tree.children, own[len(values) :], strict=True):
+    annotations = tree.mapping.buffer_types
+    arguments = [_convert(value, kind) for value, kind in zip(values, annotations, strict=False)]
+    for child, annotation in zip(tree.children, annotations[len(values) :], strict=True):
         arguments.append(_make_argument(child, annotation, variables, sizes))
     return tree.mapping.trace(*arguments)
 
@@ -534,17 +534,17 @@ def _list_annotations(tree: Tree) -> Iterator[Annotation]:
 
 
 def _count_sizes(tree: Tree) -> int:
-    own = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
-    return own + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
+    sizes = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    return sizes + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
 
 
 def _list_names(tree: Tree) -> list[str]:
     """Return the name of each leaf: the names of the parameters on the path to it, joined."""
     count = len(tree.mapping.buffer_types)
-    own = list(inspect.signature(tree.mapping.mapping_function).parameters)
-    own = own if len(own) == count else [f"param{i}" for i in range(count)]
+    parameters = list(inspect.signature(tree.mapping.mapping_function).parameters)
+    parameters = parameters if len(parameters) == count else [f"param{i}" for i in range(count)]
     names: list[str] = []
-    for name, child in zip(own[count - len(tree.children) :], tree.children, strict=True):
-        inner = [f"{name}_{each}" for each in _list_names(child)] if isinstance(child, Tree) else [name]
-        names.extend(each if each not in names else f"{each}_{len(names)}" for each in inner)
+    for name, child in zip(parameters[count - len(tree.children) :], tree.children, strict=True):
+        inner = [f"{name}_{leaf}" for leaf in _list_names(child)] if isinstance(child, Tree) else [name]
+        names.extend(leaf if leaf not in names else f"{leaf}_{len(names)}" for leaf in inner)
     return names

@@ -42,13 +42,46 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
-        for each in args:
-            plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)
-            if not plain and not (type(each) is float and math.copysign(1.0, each) > 0):
+        for value in args:
+            plain = type(value) is int or isinstance(value, type) or (type(value) is float and value != 0)
+            if not plain and not (type(value) is float and math.copysign(1.0, value) > 0):
                 return function(*args, **kwargs)
         return known(*args, **kwargs)  # type: ignore[arg-type]
 
     return call
+
+
+# ---- Plans: what the calls of a family launch, kept for equal calls --------------------------------------
+
+
+class PlanCache(Generic[_Result]):
+    """Plans by key. They are dropped when a number of the table changes that they depend on.
+
+    Attributes
+    ----------
+    plans
+        The plans of the present numbers.
+    """
+
+    def __init__(self) -> None:
+        """Start without plans."""
+        self.plans: dict[Any, _Result] = {}
+        self._edition: object = None
+
+    def find(self, table: "Table", key: Any, make: Callable[[], _Result]) -> _Result:
+        """Return the plan under a key, made if there is none."""
+        if self._edition != table.edition:
+            self.plans.clear()
+            self._edition = table.edition
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = make()
+            while len(self.plans) >= _MAX_RESULTS:
+                # the hash of a map changes with what it reads, and then its entry is not found
+                if self.plans.pop(next(iter(self.plans)), None) is None:
+                    self.plans.clear()
+            self.plans[key] = plan
+        return plan
 
 
 # ---- Facts about the devices of a context that plans of kernels depend on, gathered once -----------------
@@ -119,8 +152,8 @@ def device_facts(context: Context | None = None) -> DeviceFacts:
     context = get_context() if context is None else context
     if not context.runs:
         return _gather_facts(context)  # the limits of the dummy backend may change
-    found: DeviceFacts | None = context.kept.get(_FACTS_KEY)
-    return context._keep(_FACTS_KEY, lambda: _gather_facts(context)) if found is None else found
+    facts: DeviceFacts | None = context.kept.get(_FACTS_KEY)
+    return context._keep(_FACTS_KEY, lambda: _gather_facts(context)) if facts is None else facts
 
 
 def _is_planned_for_cpu(context: Context) -> bool:
@@ -159,9 +192,9 @@ def _gather_facts(context: Context) -> DeviceFacts:
 # ---- Numbers found by measurement: what plans depend on besides shapes, types and the device -------------
 #
 # Each family of functions has one table or a few, subclasses of `Table`, in its `tuning` or `planning`.
-# A number has a default and names the device that it was found on. `python -m benchmarks tune` measures the
-# candidates of the numbers on another device. What it keeps in the cache folder replaces the defaults on
-# that device.
+# A number has a default and names the device that it was found on; the comment above it says what it is.
+# `python -m benchmarks tune` measures the candidates of the numbers on another device. What it keeps in the
+# cache folder replaces the defaults on that device.
 #
 # `table.number` is the value for the devices of the current context. Plans read it; repeated calls do not.
 # Numbers change plans and kernels. Those marked with `changes_rounding` also change the order in which
@@ -188,46 +221,29 @@ class Number(Generic[_T]):
         Its name in its table, and after the table's family and a dot.
     default
         The value that counts on devices for which no other one was found.
-    meaning
-        What it is, in a line.
     candidates
         Values worth measuring; the default is one of them. None where measuring is of no use: costs that
         only count relative to each other, and numbers that others follow from.
     found_on
         The device that the default was found on. Numbers that were found on llvmpipe decide plans for CPUs.
-    constraint
-        What holds of all candidates because the code relies on it; empty if nothing does.
     changes_rounding
         Whether other values change the order of floating-point sums, and so the last bits of results.
     """
 
-    __slots__ = (
-        "candidates",
-        "changes_rounding",
-        "constraint",
-        "default",
-        "found_on",
-        "key",
-        "meaning",
-        "name",
-    )
+    __slots__ = ("candidates", "changes_rounding", "default", "found_on", "key", "name")
 
     def __init__(
         self,
         default: _T,
-        meaning: str,
         candidates: Sequence[_T] = (),
         *,
         found_on: str = "",
-        constraint: str = "",
         changes_rounding: bool = False,
     ) -> None:
         self.name = self.key = ""
         self.default = default
-        self.meaning = meaning
         self.candidates = tuple(candidates)
         self.found_on = found_on
-        self.constraint = constraint
         self.changes_rounding = changes_rounding
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
@@ -262,12 +278,12 @@ class Number(Generic[_T]):
         text, checksum = kept.get(self.key, ("", ""))
         if checksum != self.checksum:
             return self.default
-        return next((each for each in self.candidates if repr(each) == text), self.default)
+        return next((value for value in self.candidates if repr(value) == text), self.default)
 
     @property
     def checksum(self) -> str:
         """A checksum of what the number is: a value that was found for another definition does not count."""
-        return f"{zlib.crc32(repr((self.default, self.meaning, self.candidates)).encode()):08x}"
+        return f"{zlib.crc32(repr((self.default, self.candidates)).encode()):08x}"
 
     def decides(self, is_cpu: bool) -> bool:
         """Whether plans depend on it, for CPUs or for GPUs."""
@@ -293,7 +309,7 @@ class Table:
     def __init_subclass__(cls, *, family: str, found_on: str = H200) -> None:
         """Take the family's name, and the device that numbers were found on which name none."""
         cls.family = family
-        cls.numbers = {name: each for name, each in vars(cls).items() if isinstance(each, Number)}
+        cls.numbers = {name: number for name, number in vars(cls).items() if isinstance(number, Number)}
         cls.__match_args__ = tuple(cls.numbers)  # type: ignore[misc]
         for name, each in cls.numbers.items():
             each.key = f"{family}.{name}"
@@ -322,13 +338,13 @@ class Table:
 
     def _take_snapshot(self) -> tuple[int, _Kept, tuple[Any, ...], object]:
         kept = _kept_here()
-        found = self._snapshot
-        if found[0] != _changes or found[1] is not kept:
+        snapshot = self._snapshot
+        if snapshot[0] != _changes or snapshot[1] is not kept:
             changes = _changes
             values = tuple(number.__get__(self, type(self)) for number in self.numbers.values())
-            found = changes, kept, values, _value_keys.setdefault((self.family, values), object())
-            self._snapshot = found
-        return found
+            snapshot = changes, kept, values, _value_keys.setdefault((self.family, values), object())
+            self._snapshot = snapshot
+        return snapshot
 
     @contextmanager
     def change(self, **values: Any) -> Iterator[None]:
@@ -364,8 +380,8 @@ def _kept_here() -> _Kept:
     context = find_current_context()
     if context is None:
         return _NOTHING
-    found: _Kept | None = context.kept.get(_STATE_KEY)
-    return context._keep(_STATE_KEY, lambda: load_kept(context)) if found is None else found
+    kept: _Kept | None = context.kept.get(_STATE_KEY)
+    return context._keep(_STATE_KEY, lambda: load_kept(context)) if kept is None else kept
 
 
 def load_kept(context: Context) -> _Kept:

@@ -11,6 +11,15 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
 
+# ---- Kinds of numbers ------------------------------------------------------------------------------------
+
+
+SIGNED_INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
+LONG_INTEGERS = (dtype.int64, dtype.uint64)
+INTEGERS = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.int32, dtype.uint32, *LONG_INTEGERS)
+FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
+
+
 # ---- Values as scalars and as words of 32 bits, and the dtypes as which elements are moved ---------------
 
 
@@ -105,7 +114,7 @@ _UNSIGNED: dict[dtype.DType, int] = {dtype.uint8: 0xFF, dtype.uint16: 0xFFFF}
 def integer_limits(kind: dtype.DType) -> tuple[int, int]:
     """Return the least and the largest number of an integer type."""
     bits = 8 * kind.item_size
-    if kind in (dtype.int8, dtype.int16, dtype.int32, dtype.int64):
+    if kind in SIGNED_INTEGERS:
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     return 0, (1 << bits) - 1
 

@@ -24,10 +24,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
-from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables, find_tile, tile_count
+from vkdispatch.matrices.factors import Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 
 WORD = 8  # halves of a load
@@ -97,17 +96,14 @@ def make_cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
 
     Its arguments are those of `form.factors`, with the words of a row of each operand after the numbers.
     """
-    pitches = [(f"{PREFIX}a_words", constant[dtype.uint32]), (f"{PREFIX}b_words", constant[dtype.uint32])]
-    numbers = 1 + len(NUMBERS)
 
-    def body(*variables: Any) -> None:
-        known = Variables(form.factors, (*variables[:numbers], *variables[numbers + 2 :]))
-        _Tracing(form, known, variables[numbers : numbers + 2]).run()
+    def body(result: Any, sizes: Any, pitches: Any, *rest: Any) -> None:
+        _Tracing(form, Variables(form.factors, (result, sizes, *rest)), pitches).run()
 
     name = f"matmul_{form.kind.name}_{form.rows}x{form.columns}x{form.step}"
     count = tile_count(form.rows, form.columns)
-    named = form.factors.arguments
-    arguments = [*named[:numbers], *pitches, *named[numbers:]]
+    result, sizes, *rest = form.factors.arguments
+    arguments = [result, sizes, numbers("matmul_a_words", "matmul_b_words"), *rest]
     return trace_kernel(name, body, arguments, form.group, workgroups=count)
 
 

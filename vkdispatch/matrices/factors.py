@@ -5,11 +5,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType, bool_, component_type, int32, is_complex, is_scalar, uint32
+from vkdispatch.base.dtype import DType, bool_, component_type, int32, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -145,33 +144,26 @@ class Factors:
         return self.sink.value_type is bool_
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the arguments of a kernel."""
-        named: list[tuple[str, Any]] = [
-            (f"{PREFIX}result", buffer[self.kind if self.partial else self.sink.out_type]),
-            *((PREFIX + name, constant[uint32]) for name in NUMBERS),
+    def arguments(self) -> list[Argument | list[Argument]]:
+        """The arguments of a kernel: the result, sizes, those of each operand and its views, the sink's."""
+        return [
+            *buffers(matmul_result=self.kind if self.partial else self.sink.out_type),
+            numbers(*(PREFIX + name for name in NUMBERS)),
+            self.a.parameters,
+            buffers(**{f"{PREFIX}a{position}": view for position, view in self.a.views}),
+            self.b.parameters,
+            buffers(**{f"{PREFIX}b{position}": view for position, view in self.b.views}),
+            [] if self.partial else self.sink.parameters,
         ]
-        for letter, source in (("a", self.a), ("b", self.b)):
-            named += source.parameters
-            named += [(f"{PREFIX}{letter}{position}", buffer[view]) for position, view in source.views]
-        if not self.partial:
-            named += self.sink.parameters
-        return named
 
 
 class Variables:
     """The arguments of a kernel that is being traced, and values computed of them."""
 
     def __init__(self, factors: Factors, variables: Sequence[Any]) -> None:
-        rest = iter(variables)
         self.factors = factors
-        self.result = next(rest)
-        self.number: dict[str, Any] = {name: next(rest) for name in NUMBERS}
-        self.a = [next(rest) for _ in factors.a.names]
-        self.a_views = [next(rest) for _ in factors.a.views]
-        self.b = [next(rest) for _ in factors.b.names]
-        self.b_views = [next(rest) for _ in factors.b.views]
-        self.rest = list(rest)
+        self.result, sizes, self.a, self.a_views, self.b, self.b_views, self.rest = variables
+        self.number: dict[str, Any] = dict(zip(NUMBERS, sizes, strict=True))
         number = self.number
         self.length = ((number["splits"] - 1) * number["chunk"] + number["last"]).to_register("length")
 
@@ -263,25 +255,21 @@ def make_partials_kernel(form: PartialsForm) -> ShaderFunction:
     factors = form.factors
     elements = GROUP // form.lanes
 
-    def body(result: Any, parts: Any, count: Any, *rest: Any) -> None:
+    def body(result: Any, parts: Any, count: Any, rest: Any) -> None:
         lane = vc.local_invocation_index()
-        own = (lane % form.lanes).to_register("lane")
+        place = (lane % form.lanes).to_register("lane")
         index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
         total = make_zero(factors.kind).to_register("total")
         inside = index.to_dtype(int32) < result.shape.w
-        with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
+        with vc.if_block(inside), vc.for_block(place, count, form.lanes) as part:
             value = parts[part * result.shape.w + index]
             total[:] = add_sums(total, value, logical=factors.logical)
         total = add_lanes(total, lane, form.lanes, GROUP, factors)
-        with vc.if_block(vc.all(inside, own == 0)):
+        with vc.if_block(vc.all(inside, place == 0)):
             store_sum(factors, result, rest, index, total)
 
-    arguments = [
-        (f"{PREFIX}result", buffer[factors.sink.out_type]),
-        (f"{PREFIX}parts", buffer[factors.kind]),
-        (f"{PREFIX}count", constant[uint32]),
-        *factors.sink.parameters,
-    ]
+    tables = buffers(matmul_result=factors.sink.out_type, matmul_parts=factors.kind)
+    arguments = [*tables, *numbers("matmul_count"), factors.sink.parameters]
     groups = f"-(-{PREFIX}result.size // {elements})"
     return trace_kernel(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
 

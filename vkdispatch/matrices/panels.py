@@ -18,16 +18,14 @@ it stores. It stores plain sums, of which `factors` makes the result. Each sum i
 the length, so the same input gives the same bits.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
+from vkdispatch.base.dtype import DType, bool_, uvec4
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import DeviceFacts, memoize
@@ -247,18 +245,18 @@ def make_packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
     source = form.source
 
-    def body(target: Any, count: Any, side: Any, length: Any, *rest: Any) -> None:
+    def body(target: Any, count: Any, side: Any, length: Any, arguments: Any, views: Any) -> None:
         word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
         with vc.if_block(word < count):
-            packing = _Packing(form, side, length, rest)
-            numbers = packing.numbers(*packing.place(word))
-            target[word] = vc.to_uvec4(*[part for number in numbers for part in split_words(number)])
+            packing = _Packing(form, side, length, arguments, views)
+            values = packing.values(*packing.place(word))
+            target[word] = vc.to_uvec4(*[part for value in values for part in split_words(value)])
 
     named = [
-        (f"{PREFIX}panels", buffer[uvec4]),
-        *((PREFIX + name, constant[uint32]) for name in ("count", "side", "length")),
-        *source.parameters,
-        *((f"{PREFIX}{position}", buffer[view]) for position, view in source.views),
+        *buffers(matmul_panels=uvec4),
+        *numbers("matmul_count", "matmul_side", "matmul_length"),
+        source.parameters,
+        buffers(**{f"{PREFIX}{position}": view for position, view in source.views}),
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
     return trace_kernel(f"matmul_panels_of_{form.panels.kind.name}", body, named, _GROUP, workgroups=groups)
@@ -267,10 +265,9 @@ def make_packing_kernel(form: PackingForm) -> ShaderFunction:
 class _Packing:
     """An operand in a kernel that is being traced."""
 
-    def __init__(self, form: PackingForm, side: Any, length: Any, rest: Sequence[Any]) -> None:
+    def __init__(self, form: PackingForm, side: Any, length: Any, arguments: Any, views: Any) -> None:
         self._form, self._side, self._length = form, side, length
-        count = len(form.source.names)
-        self._arguments, self._views = rest[:count], rest[count:]
+        self._arguments, self._views = arguments, views
 
     def place(self, word: Any) -> tuple[Any, Any, Any]:
         """Return where the matrix of a word begins, and the row (or column) and place of its first number.
@@ -288,20 +285,20 @@ class _Packing:
         base = (panel // across) * self._side * self._length
         return base.to_register("base"), s.to_register("s"), k.to_register("k")
 
-    def numbers(self, base: Any, s: Any, k: Any) -> list[Any]:
+    def values(self, base: Any, s: Any, k: Any) -> list[Any]:
         """Return the numbers of a word: zeros beyond the matrix."""
         source, panels = self._form.source, self._form.panels
         if source.together > 1:
             # a word lies within the matrix as a whole, or not at all
             here, start = self._position(base, s, k)
             start = (start // source.together).to_register("start")
-            values = source.values(self._arguments, start, source.load(self._views, start))
-            return [self._number(here, value) for value in values]
-        numbers = []
+            loaded = source.values(self._arguments, start, source.load(self._views, start))
+            return [self._number(here, value) for value in loaded]
+        values = []
         for i in range(panels.step):
             here, at = self._position(base, s + i, k) if self._form.of_b else self._position(base, s, k + i)
-            numbers.append(self._number(here, source.value(self._arguments, at)))
-        return numbers
+            values.append(self._number(here, source.value(self._arguments, at)))
+        return values
 
     def _position(self, base: Any, s: Any, k: Any) -> tuple[Any, Any]:
         """Return whether there is a number, and its position; if there is none, that of the first number."""

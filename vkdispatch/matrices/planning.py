@@ -58,25 +58,6 @@ _TILES_8 = (
 )
 _TILES_16 = (Tile(32, 32, 8, 4, 4, 2, 6.0), Tile(16, 16, 8, 2, 2, 2, 9.0))
 _TILES_CPU = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
-chunk_cpu: int = 32768
-lanes_cpu: int = 8
-panel_height: int = 2
-panel_height_large: int = 4
-panel_width: int = 1
-panel_large: int = 1 << 25
-panel_words: int = 1 << 27
-line_rows: int = 4
-line_words: int = 8
-longest_line: int = 1024
-groups_cpu: int = 16
-tiles_cooperative: tuple[SubgroupTile, ...] = (
-    SubgroupTile(128, 128, 64, 64, 64, 1.0),
-    SubgroupTile(64, 128, 64, 32, 64, 1.3),
-    SubgroupTile(128, 64, 64, 64, 32, 1.3),
-    SubgroupTile(64, 64, 64, 32, 32, 1.8),
-    SubgroupTile(32, 64, 64, 16, 32, 3.0),
-    SubgroupTile(64, 32, 64, 32, 16, 3.0),
-)
 _TILES_COOPERATIVE = (
     SubgroupTile(128, 128, 64, 64, 64, 1.0),
     SubgroupTile(64, 128, 64, 32, 64, 1.3),
@@ -94,125 +75,68 @@ class Tuning(Table, family="matrices"):
     numbers that estimates of time depend on decide which tile is taken, and how many parts the sums have.
     """
 
-    tiles_4 = Number(_TILES_4, "Tiles for sums of 4 bytes.", (_TILES_4, _TILES_4[1:]), changes_rounding=True)
-    tiles_8 = Number(_TILES_8, "Tiles for sums of 8 bytes.", (_TILES_8, _TILES_8[1:]), changes_rounding=True)
-    tiles_16 = Number(
-        _TILES_16, "Tiles for sums of 16 bytes.", (_TILES_16, _TILES_16[1:]), changes_rounding=True
-    )
-    tiles_cpu = Number(
-        _TILES_CPU, "Tiles on CPUs, whose compilers take long for large ones.", found_on=LLVMPIPE
-    )
-    chunk_cpu = Number(
-        32768,
-        "The most elements of a sum that one invocation adds up: CPU drivers end long loops.",
-        found_on=LLVMPIPE,
-    )
-    lanes_cpu = Number(
-        8,
-        "Invocations of a workgroup of panels or lines, if they can exchange values.",
-        (1, 4, 8),
-        found_on=LLVMPIPE,
-        constraint="a power of two",
-        changes_rounding=True,
-    )
-    panel_height = Number(
-        2, "Words that an invocation of panels loads of A; see `panels`.", (1, 2, 4), found_on=LLVMPIPE
-    )
-    panel_height_large = Number(4, "The same for large products.", (2, 4), found_on=LLVMPIPE)
-    panel_width = Number(1, "Words that it loads of B.", (1, 2), found_on=LLVMPIPE)
-    panel_large = Number(
-        1 << 25,
-        "Multiplications from which on a product is large: its kernel may take longer to compile.",
-        (1 << 22, 1 << 25, 1 << 28),
-        found_on=LLVMPIPE,
-    )
-    panel_words = Number(
-        1 << 27, "The most words of the panels of an operand; larger ones are not copied.", found_on=LLVMPIPE
-    )
-    line_rows = Number(
-        4,
-        "Rows of a workgroup of lines; see `vectors`.",
-        (1, 2, 4, 8),
-        found_on=LLVMPIPE,
-        changes_rounding=True,
-    )
-    line_words = Number(
-        8,
-        "Words of a line that each invocation loads.",
-        (2, 4, 8),
-        found_on=LLVMPIPE,
-        constraint="a power of two",
-        changes_rounding=True,
-    )
-    longest_line = Number(
-        1024,
-        "The most loads along the length that an invocation of lines makes.",
-        (512, 1024, 4096),
-        found_on=LLVMPIPE,
-        changes_rounding=True,
-    )
-    groups_cpu = Number(
-        16,
-        "Workgroups of lines that keep all cores busy.",
-        (4, 8, 16, 32, 64, 128),
-        found_on=LLVMPIPE,
-        changes_rounding=True,
-    )
+    # Tiles for sums of 4 bytes.
+    tiles_4 = Number(_TILES_4, (_TILES_4, _TILES_4[1:]), changes_rounding=True)
+    # Tiles for sums of 8 bytes.
+    tiles_8 = Number(_TILES_8, (_TILES_8, _TILES_8[1:]), changes_rounding=True)
+    # Tiles for sums of 16 bytes.
+    tiles_16 = Number(_TILES_16, (_TILES_16, _TILES_16[1:]), changes_rounding=True)
+    # Tiles on CPUs, whose compilers take long for large ones.
+    tiles_cpu = Number(_TILES_CPU, found_on=LLVMPIPE)
+    # The most elements of a sum that one invocation adds up: CPU drivers end long loops.
+    chunk_cpu = Number(32768, found_on=LLVMPIPE)
+    # Invocations of a workgroup of panels or lines, if they can exchange values. A power of two.
+    lanes_cpu = Number(8, (1, 4, 8), found_on=LLVMPIPE, changes_rounding=True)
+    # Words that an invocation of panels loads of A; see `panels`.
+    panel_height = Number(2, (1, 2, 4), found_on=LLVMPIPE)
+    # The same for large products.
+    panel_height_large = Number(4, (2, 4), found_on=LLVMPIPE)
+    # Words that it loads of B.
+    panel_width = Number(1, (1, 2), found_on=LLVMPIPE)
+    # Multiplications from which on a product is large: its kernel may take longer to compile.
+    panel_large = Number(1 << 25, (1 << 22, 1 << 25, 1 << 28), found_on=LLVMPIPE)
+    # The most words of the panels of an operand; larger ones are not copied.
+    panel_words = Number(1 << 27, found_on=LLVMPIPE)
+    # Rows of a workgroup of lines; see `vectors`.
+    line_rows = Number(4, (1, 2, 4, 8), found_on=LLVMPIPE, changes_rounding=True)
+    # Words of a line that each invocation loads. A power of two.
+    line_words = Number(8, (2, 4, 8), found_on=LLVMPIPE, changes_rounding=True)
+    # The most loads along the length that an invocation of lines makes.
+    longest_line = Number(1024, (512, 1024, 4096), found_on=LLVMPIPE, changes_rounding=True)
+    # Workgroups of lines that keep all cores busy.
+    groups_cpu = Number(16, (4, 8, 16, 32, 64, 128), found_on=LLVMPIPE, changes_rounding=True)
+    # Tiles of cooperative matrices.
     tiles_cooperative = Number(
-        _TILES_COOPERATIVE,
-        "Tiles of cooperative matrices.",
-        (_TILES_COOPERATIVE, _TILES_COOPERATIVE[1:]),
-        changes_rounding=True,
+        _TILES_COOPERATIVE, (_TILES_COOPERATIVE, _TILES_COOPERATIVE[1:]), changes_rounding=True
     )
-    slots = Number(
-        792,
-        "Workgroups of tiles that a GPU works on at once.",
-        (64, 128, 256, 528, 792),
-        changes_rounding=True,
-    )
-    slots_cooperative = Number(
-        264, "The same for tiles of cooperative matrices.", (64, 128, 264), changes_rounding=True
-    )
-    rate_cooperative = Number(
-        1.6e14,
-        "Multiplications per second of tiles of cooperative matrices of cost 1.",
-        (1e13, 4e13, 1.6e14),
-        changes_rounding=True,
-    )
-    least_cooperative = Number(
-        32, "Smallest side for cooperative matrices.", (16, 32, 64, 128), changes_rounding=True
-    )
-    rate = Number(
-        2.2e13,
-        "Multiplications per second of tiles of cost 1, of sums of 4 bytes.",
-        (2e12, 7e12, 2.2e13),
-        changes_rounding=True,
-    )
-    bandwidth = Number(3e12, "Bytes per second of memory.", (2e11, 8e11, 3e12), changes_rounding=True)
-    launch = Number(4e-6, "Seconds of a launch.", (4e-6, 1e-5), changes_rounding=True)
-    groups = Number(
-        1056,
-        "Workgroups that share a product with a vector.",
-        (128, 264, 528, 1056, 2112),
-        changes_rounding=True,
-    )
-    lane_loads = Number(
-        4,
-        "The least loads of a lane of such a product before others share its sum.",
-        (1, 2, 4, 8),
-        changes_rounding=True,
-    )
-    across_lanes = Number(
-        8,
-        "Lanes that share the length if sums are neighbours.",
-        (2, 4, 8, 16),
-        constraint="a power of two",
-        changes_rounding=True,
-    )
-    unroll = Number(4, "Loads that a lane has in flight.", (1, 2, 4, 8), changes_rounding=True)
-    band = Number(8, "The order in which workgroups make tiles; see `find_tile`.", (1, 4, 8, 16))
-    band_cooperative = Number(8, "The same for tiles of cooperative matrices.", (1, 4, 8, 16))
-    apart = Number(66, "The distance of such tiles; see `find_tile`.", (16, 32, 66, 132))
+    # Workgroups of tiles that a GPU works on at once.
+    slots = Number(792, (64, 128, 256, 528, 792), changes_rounding=True)
+    # The same for tiles of cooperative matrices.
+    slots_cooperative = Number(264, (64, 128, 264), changes_rounding=True)
+    # Multiplications per second of tiles of cooperative matrices of cost 1.
+    rate_cooperative = Number(1.6e14, (1e13, 4e13, 1.6e14), changes_rounding=True)
+    # Smallest side for cooperative matrices.
+    least_cooperative = Number(32, (16, 32, 64, 128), changes_rounding=True)
+    # Multiplications per second of tiles of cost 1, of sums of 4 bytes.
+    rate = Number(2.2e13, (2e12, 7e12, 2.2e13), changes_rounding=True)
+    # Bytes per second of memory.
+    bandwidth = Number(3e12, (2e11, 8e11, 3e12), changes_rounding=True)
+    # Seconds of a launch.
+    launch = Number(4e-6, (4e-6, 1e-5), changes_rounding=True)
+    # Workgroups that share a product with a vector.
+    groups = Number(1056, (128, 264, 528, 1056, 2112), changes_rounding=True)
+    # The least loads of a lane of such a product before others share its sum.
+    lane_loads = Number(4, (1, 2, 4, 8), changes_rounding=True)
+    # Lanes that share the length if sums are neighbours. A power of two.
+    across_lanes = Number(8, (2, 4, 8, 16), changes_rounding=True)
+    # Loads that a lane has in flight.
+    unroll = Number(4, (1, 2, 4, 8), changes_rounding=True)
+    # The order in which workgroups make tiles; see `find_tile`.
+    band = Number(8, (1, 4, 8, 16))
+    # The same for tiles of cooperative matrices.
+    band_cooperative = Number(8, (1, 4, 8, 16))
+    # The distance of such tiles; see `find_tile`.
+    apart = Number(66, (16, 32, 66, 132))
 
 
 tuning = Tuning()
@@ -272,8 +196,8 @@ def _choose_best(
             if splits > most:
                 break
             steps = -(-sizes.length // (splits * tile.step))
-            each = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * one
-            time = max(count * splits / slots, 1.0) * each
+            seconds = tile.rows * tile.columns * (steps + 2) * tile.step * tile.cost * one
+            time = max(count * splits / slots, 1.0) * seconds
             if splits > 1:
                 time += tuning.launch + 2 * splits * sizes.size * item / tuning.bandwidth
             if best is None or time < best[0]:
@@ -284,8 +208,8 @@ def _choose_best(
 
 def split_length(sizes: Sizes, splits: int, unit: int) -> Sizes:
     """Return sizes whose length has parts; all parts but the last are multiples of `unit`."""
-    each = -(-sizes.length // splits)
-    chunk = -(-each // unit) * unit
+    share = -(-sizes.length // splits)
+    chunk = -(-share // unit) * unit
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
 
 
@@ -343,7 +267,7 @@ def choose_lanes_of_parts(sizes: Sizes) -> int:
 
 def find_subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | None:
     """Return the product of half-precision matrices, with sums in float32, that subgroups compute."""
-    found: list[MatrixProduct] = [
+    products: list[MatrixProduct] = [
         each
         for each in device.products
         if each.a == each.b == kind.name
@@ -352,7 +276,7 @@ def find_subgroup_product(device: DeviceFacts, kind: DType) -> MatrixProduct | N
         and not (each.flexible or each.saturating)
         and max(each.m, each.n, each.k) <= _LARGEST_FRAGMENT
     ]
-    return max(found, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
+    return max(products, key=lambda each: (each.m * each.n * each.k, each.m), default=None)
 
 
 def has_whole_loads(sizes: Sizes, *, along: bool, side: int, together: int) -> bool:

@@ -1,13 +1,11 @@
 """The launches of a product, planned once for equal operands, sizes and devices."""
 
-from typing import Any
-
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
 from vkdispatch.families.operands import Sink, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import DeviceFacts
+from vkdispatch.families.tuning import DeviceFacts, PlanCache
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, PartialsForm, Sizes, make_partials_kernel
@@ -23,7 +21,6 @@ from vkdispatch.matrices.vectors import (
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _HALVES = (float16, bfloat16)
-_MAX_PLANS = 1024
 
 
 @record
@@ -40,7 +37,7 @@ class Request:
         The sizes of the product, and the type of sums.
     sink
         How the result is stored.
-    device, tuning
+    device
         What the choice of kernels depends on.
     """
 
@@ -52,7 +49,6 @@ class Request:
     kind: DType
     sink: Sink
     device: DeviceFacts
-    tuning: planning.Tuning
 
 
 @record(eq=False)
@@ -85,7 +81,7 @@ class Plan:
     parts: ShaderFunction | None = None
 
 
-_plans: dict[tuple[Any, ...], Plan] = {}
+_plans: PlanCache[Plan] = PlanCache()
 
 
 def find_plan(request: Request) -> Plan:
@@ -94,15 +90,9 @@ def find_plan(request: Request) -> Plan:
     # keeps them alive, so that identities stay unique.
     key = (
         *(id(request.a), id(request.b), request.transpose_a, request.transpose_b, request.sizes.key),
-        *(request.kind, id(request.sink), id(request.device), request.tuning.edition),
+        *(request.kind, id(request.sink), id(request.device)),
     )
-    found = _plans.get(key)
-    if found is None:
-        found = _plan_product(request)
-        while len(_plans) >= _MAX_PLANS:
-            _plans.pop(next(iter(_plans)), None)
-        _plans[key] = found
-    return found
+    return _plans.find(planning.tuning, key, lambda: _plan_product(request))
 
 
 def _plan_product(request: Request) -> Plan:

@@ -6,18 +6,16 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_dtype
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import convert_value, promote_dtypes
-from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD
-from vkdispatch.matrices.factors import PREFIX, Sizes, check_numbers, make_zero, sum_type
+from vkdispatch.matrices.factors import Sizes, check_numbers, make_zero, sum_type
 from vkdispatch.matrices.panels import queue_panels
 from vkdispatch.matrices.plans import Plan, Request, find_plan
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -43,16 +41,15 @@ def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
 def make_packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
-    def body(target: Any, *arguments: Any) -> None:
+    def body(target: Any, arguments: Any) -> None:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
         with vc.if_block(index.to_dtype(dt.int32) < target.shape.w):
             value = source.value(arguments, index)
             narrow = dt.compute_type(source.out_type)
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
 
-    target = f"{PREFIX}packed"
-    named = [(target, buffer[source.out_type]), *source.parameters]
-    groups = f"-(-{target}.size // {_GROUP})"
+    named = [*buffers(matmul_packed=source.out_type), source.parameters]
+    groups = f"-(-matmul_packed.size // {_GROUP})"
     return trace_kernel("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
@@ -90,7 +87,7 @@ def queue_words(
 def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
-    def body(target: Any, count: Any, width: Any, pitch: Any, *arguments: Any) -> None:
+    def body(target: Any, count: Any, width: Any, pitch: Any, arguments: Any) -> None:
         word = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("word")
         with vc.if_block(word < count):
             column = ((word % pitch) * WORD).to_register("column")
@@ -103,13 +100,9 @@ def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
             pairs = [_pack_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)
 
-    target = f"{PREFIX}words"
-    named = [
-        (target, buffer[dt.uvec4]),
-        *((PREFIX + name, constant[dt.uint32]) for name in ("count", "width", "pitch")),
-        *source.parameters,
-    ]
-    groups = f"-(-{PREFIX}count // {_GROUP})"
+    sizes = numbers("matmul_count", "matmul_width", "matmul_pitch")
+    named = [*buffers(matmul_words=dt.uvec4), *sizes, source.parameters]
+    groups = f"-(-matmul_count // {_GROUP})"
     return trace_kernel(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
 
 
@@ -200,7 +193,7 @@ def matmul(
     left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
-    request = Request(*sources, sizes, sum_type(kind), target.sink, device, planning.tuning)
+    request = Request(*sources, sizes, sum_type(kind), target.sink, device)
     _queue(left, right, request, target, buffer, graph)
     return buffer
 
@@ -240,20 +233,20 @@ def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph
     """Return the operands with rows of whole words: as they are, or in scratch buffers."""
     sizes, request = plan.request.sizes, plan.request
     of_a, of_b = (sizes.rows, sizes.length), (sizes.length, sizes.columns)
-    found: list[Any] = []
+    words: list[Any] = []
     for array, matrices, sides in (
         (a, sizes.a_batches, of_a[::-1] if request.transpose_a else of_a),
         (b, sizes.b_batches, of_b[::-1] if request.transpose_b else of_b),
     ):
         assert plan.words is not None
         if has_words(array, sides[1]):
-            found.append(array.arguments[0])
+            words.append(array.arguments[0])
             continue
         count = matrices * sides[0] * words_across(sides[1])
         target: Buffer[Any] = function_buffer(count, dt.uvec4, context=array.context)
         queue_words(array, plan.words, count, sides[1], target, graph)
-        found.append(target)
-    return found
+        words.append(target)
+    return words
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -266,10 +259,10 @@ def _parse_flag(value: object, name: str) -> bool:
 
 
 def _parse_number_dtype(kind: object) -> dt.DType:
-    found = parse_dtype(kind)
-    if not (dt.is_scalar(found) or dt.is_complex(found)):
-        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
-    return found
+    parsed = parse_dtype(kind)
+    if not (dt.is_scalar(parsed) or dt.is_complex(parsed)):
+        raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {parsed.name}")
+    return parsed
 
 
 def check_converts(kinds: tuple[dt.DType, ...], kind: dt.DType) -> None:

@@ -10,7 +10,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike, is_int, parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.values import integer_limits
+from vkdispatch.families.values import INTEGERS, integer_limits
 from vkdispatch.random import launching
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.stream import PHILOX4X32, PHILOX4X64, Origin, StreamPosition, parse_seed, read_state
@@ -78,8 +78,8 @@ class Generator:
         return f"<vd.random.Generator: {self.bit_generator}, key ({low:#x}, {high:#x})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = {name: value for name, value in vars(self).items() if name != "_at"}
-        return type(self)._from_origin, (self._at.origin(),), own or None
+        state = {name: value for name, value in vars(self).items() if name != "_at"}
+        return type(self)._from_origin, (self._at.origin(),), state or None
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
@@ -386,7 +386,7 @@ class Generator:
         chosen = launching.parse_graph(graph)
         if is_int(x):
             count = parse_int(x, "x", least=0)
-            kind = launching.parse_known_dtype(dtype, launching.INTEGERS)
+            kind = launching.parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
             stored, buffer = operands.prepare_output(out, output_map, (count,), kind)

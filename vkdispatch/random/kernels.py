@@ -7,9 +7,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
 from vkdispatch.codegen import random
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.arguments import constant
 from vkdispatch.codegen.execution.registers import precise
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import view_type
@@ -90,15 +90,15 @@ class Form:
     def numbers(self) -> list[tuple[str, dt.DType]]:
         """Names and types of the numbers of a launch behind those of the stream."""
         kind = self.sink.value_type
-        found: list[tuple[str, dt.DType]] = []
+        scale: list[tuple[str, dt.DType]] = []
         if self.distribution == "integers":
             drawn = dt.uint64 if self.bits == 64 else dt.uint32
-            found = [("low", dt.uint64 if kind.item_size == 8 else dt.uint32)]
-            found += [("count", drawn), ("surplus", drawn)] if self.is_scaled else []
+            scale = [("low", dt.uint64 if kind.item_size == 8 else dt.uint32)]
+            scale += [("count", drawn), ("surplus", drawn)] if self.is_scaled else []
         elif self.is_scaled:
             real = dt.float64 if kind is dt.float64 else dt.float32
-            found = [("low", real), ("width", real)]
-        return [*found, ("word", dt.uint32)] if self.is_single else found
+            scale = [("low", real), ("width", real)]
+        return [*scale, ("word", dt.uint32)] if self.is_single else scale
 
     @property
     def view(self) -> dt.DType | None:
@@ -142,16 +142,17 @@ def make_fill_kernel(form: Form) -> ShaderFunction:
     `MAX_BLOCKS` blocks come before this launch; the shift; then `form.numbers`. Each of the `form.group`
     invocations of a workgroup computes `form.unroll` blocks.
     """
-    word = constant[form.word_type]
-    arguments: list[tuple[str, Any]] = [("result", buffer[form.sink.out_type])]
-    if form.view is not None:
-        arguments.append(("vectors", buffer[form.view]))
-    if form.on_device:
-        arguments.append(("position", buffer[dt.uint32]))
-    arguments += form.sink.parameters
-    arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
-    arguments += [("turn", constant[dt.uint32]), ("shift", constant[dt.uint32])]
-    arguments += [(name, constant[kind]) for name, kind in form.numbers]
+    word = form.word_type
+    arguments = [
+        *buffers(
+            result=form.sink.out_type, vectors=form.view, position=dt.uint32 if form.on_device else None
+        ),
+        form.sink.parameters,
+        numbers("counter0", "counter1", "counter2", "counter3", kind=word),
+        numbers("key0", "key1", kind=word),
+        *numbers("turn", "shift"),
+        [(name, constant[kind]) for name, kind in form.numbers],
+    ]
     name = f"random_{form.distribution}_{form.sink.value_type.name}"
     return trace_kernel(
         name, lambda *variables: _Tracing(form, variables).run(), arguments, form.group, workgroups=1
@@ -163,17 +164,11 @@ class _Tracing:
 
     def __init__(self, form: Form, variables: Sequence[Any]) -> None:
         self._form = form
-        left = list(variables)
-        self._result = left.pop(0)
-        self._vectors = left.pop(0) if form.view is not None else None
-        self._position = left.pop(0) if form.on_device else None
-        count = len(form.sink.annotations)
-        self._mapping, left = left[:count], left[count:]
-        self._counter, self._key = left[:4], left[4:6]
-        self._turn = left[6]
+        self._result, self._vectors, self._position, self._mapping = variables[:4]
+        self._counter, self._key, self._turn, shift, scale = variables[4:]
         # skipped words: a number, or a variable that the launch passes
-        self._shift = left[7].to_register() if form.shift < 0 else form.shift
-        self._numbers = left[8:]
+        self._shift = shift.to_register() if form.shift < 0 else form.shift
+        self._numbers = list(scale)
         # the number of the first block of the invocation
         self._first: Any = None
 
@@ -227,10 +222,10 @@ class _Tracing:
         if form.bits == 16:
             # lower and upper halves, with their bits where `_uniform` expects them
             return [half.to_register() for words in own_words for half in self._halves_of(words)]
-        found = [word for words in own_words for word in words]
+        flat = [word for words in own_words for word in words]
         if form.bits == 64:
-            return [_join_words(low, high) for low, high in zip(found[::2], found[1::2], strict=True)]
-        return found
+            return [_join_words(low, high) for low, high in zip(flat[::2], flat[1::2], strict=True)]
+        return flat
 
     def _halves_of(self, words: list[Any]) -> list[Any]:
         """Return the halves of words for the elements of a block, each as `_uniform` expects it."""

@@ -14,11 +14,10 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current, global_graph
 from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_number
 from vkdispatch.families.calls import call_with_parameters
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
 from vkdispatch.families.tuning import (
     H200_AND_LLVMPIPE,
@@ -29,7 +28,7 @@ from vkdispatch.families.tuning import (
     memoize,
     memoize_numbers,
 )
-from vkdispatch.families.values import integer_limits
+from vkdispatch.families.values import INTEGERS, integer_limits
 from vkdispatch.random.kernels import MAX_BLOCKS, Form, make_fill_kernel
 from vkdispatch.random.stream import Stream, StreamPosition
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -40,33 +39,19 @@ from vkdispatch.shader.shader_function import ShaderFunction
 class Tuning(Table, family="random"):
     """Numbers that the forms of kernels depend on."""
 
-    few = Number(
-        1 << 15,
-        "Number of blocks up to which one kernel serves all places in the stream, which compiles faster.",
-    )
-    group = Number(
-        512,
-        "Invocations of a workgroup.",
-        (64, 128, 256, 512, 1024),
-        found_on=H200_AND_LLVMPIPE,
-        constraint="a power of two",
-    )
-    unroll = Number(
-        4,
-        "Blocks of Philox4x32 that an invocation computes; of Philox4x64 it computes half as many. On CPUs "
-        "it computes one, which compiles faster.",
-        (1, 2, 4, 8),
-    )
-    long_products = Number(
-        1,
-        "Whether products of 32-bit words are computed in 64 bits if the device has such integers: 0 or 1.",
-        (0, 1),
-        found_on=H200_AND_LLVMPIPE,
-    )
-    exchange = Number(
-        1, "Whether neighbours exchange words if elements come from two blocks: 0 or 1.", (0, 1)
-    )
-    everywhere = Number(0, "Whether CPUs use the forms of GPUs: 0 or 1.")
+    # Number of blocks up to which one kernel serves all places in the stream, which compiles faster.
+    few = Number(1 << 15)
+    # Invocations of a workgroup. A power of two.
+    group = Number(512, (64, 128, 256, 512, 1024), found_on=H200_AND_LLVMPIPE)
+    # Blocks of Philox4x32 that an invocation computes; of Philox4x64 it computes half as many. On CPUs it
+    # computes one, which compiles faster.
+    unroll = Number(4, (1, 2, 4, 8))
+    # Whether products of 32-bit words are computed in 64 bits if the device has such integers: 0 or 1.
+    long_products = Number(1, (0, 1), found_on=H200_AND_LLVMPIPE)
+    # Whether neighbours exchange words if elements come from two blocks: 0 or 1.
+    exchange = Number(1, (0, 1))
+    # Whether CPUs use the forms of GPUs: 0 or 1.
+    everywhere = Number(0)
 
 
 tuning = Tuning()
@@ -109,7 +94,7 @@ def parse_known_dtype(value: object, known: tuple[dt.DType, ...]) -> dt.DType:
     except (ArgumentTypeError, ArgumentValueError):
         kind = None
     if kind not in known:
-        names = ", ".join(each.name for each in known)
+        names = ", ".join(known_kind.name for known_kind in known)
         raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(value)}")
     return kind
 
@@ -232,13 +217,13 @@ def _fill_part(
     distribution, stream, position = draw.distribution, draw.stream, draw.position
     is_single = draw.word is not None
     count = count_blocks(stream, distribution.bits, target.size)
-    numbers = read_tuning()
+    tuned = read_tuning()
     # a tuple, as making a record for each draw takes longer
     fields = (
         distribution.name,
         stream.is_wide,
         distribution.bits,
-        -1 if is_single or count <= numbers[0] else part.shift,
+        -1 if is_single or count <= tuned[0] else part.shift,
         stored.sink,
         draw.half,
         len(distribution.numbers) > 1,
@@ -249,7 +234,7 @@ def _fill_part(
         # a buffer that is shorter than one vector has no room for it
         not is_single and target.size >= stream.block * 32 // distribution.bits,
     )
-    form, kernel = _choose_form(fields, device_facts(target.context), numbers)
+    form, kernel = _choose_form(fields, device_facts(target.context), tuned)
     views = () if form.view is None else (target,)
     positions = () if position is None else (position,)
     words = () if draw.word is None else (draw.word,)
@@ -341,7 +326,7 @@ def _make_advance_kernel() -> ShaderFunction:
         position[1] = position[1] + high + carry
         position[0] = total
 
-    arguments = [("position", buffer[dt.uint32]), ("low", constant[dt.uint32]), ("high", constant[dt.uint32])]
+    arguments = [*buffers(position=dt.uint32), *numbers("low", "high")]
     return trace_kernel("random_advance", body, arguments, 1, workgroups=1)
 
 
@@ -434,7 +419,6 @@ def _draw_at_once(
 # ---- The distributions that generators draw from, given by their arguments -------------------------------
 
 
-INTEGERS = (dt.int8, dt.uint8, dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64)
 _FLOATS = (dt.float32, dt.float64, dt.float16)
 # bits of the stream for a number of [0, 1), and the largest of a type
 _BITS: dict[dt.DType, int] = {dt.float16: 16, dt.float32: 32, dt.float64: 64}

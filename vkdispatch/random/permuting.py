@@ -30,10 +30,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.random import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink, plain_output, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
@@ -132,7 +131,7 @@ def _choose_word(source: Operand, output: Output) -> dt.DType | None:
 
 @memoize
 def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
-    def body(result: Any, keys: Any, *mapping: Any) -> None:
+    def body(result: Any, keys: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
         low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
         rank = vc.new_register(dt.uint32, 0)
@@ -143,16 +142,16 @@ def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
             rank += vc.select(before, vc.to_dtype(dt.uint32, 1), 0)
         sink.store(result, mapping, index, rank.to_dtype(dt.compute_type(sink.value_type)))
 
-    return _make_kernel("random_ranks", body, sink, [("keys", buffer[dt.uint32])], [])
+    arguments = [*buffers(result=sink.out_type, keys=dt.uint32), sink.parameters]
+    return trace_kernel("random_ranks", body, arguments, _GROUP, exec_size=1)
 
 
 @memoize
 def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
     wide = kind is dt.uint64
 
-    def body(result: Any, keys: Any, distance: Any, *rest: Any) -> None:
-        mapping, numbers = rest[: len(sink.annotations)], rest[len(sink.annotations) :]
-        low_bits, high_mask, low_mask, last, *upper = numbers
+    def body(result: Any, keys: Any, distance: Any, mapping: Any, sizes: Any) -> None:
+        low_bits, high_mask, low_mask, last, *upper = sizes
         if wide:
             last = ((upper[0].to_dtype(dt.uint64) << 32) | last.to_dtype(dt.uint64)).to_register()
         index = vc.global_invocation_id().x
@@ -173,19 +172,16 @@ def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
         moved = vc.select(far > left, far - left - 1, place + far)
         sink.store(result, mapping, index, moved.to_dtype(dt.compute_type(sink.value_type)))
 
-    arguments = [("keys", buffer[dt.uint32]), ("distance", buffer[kind])]
-    numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
-    return _make_kernel("random_permutation", body, sink, arguments, numbers)
+    tables = buffers(result=sink.out_type, keys=dt.uint32, distance=kind)
+    sizes = ("low_bits", "high_mask", "low_mask", "last", *(("last_upper",) if wide else ()))
+    arguments = [*tables, sink.parameters, numbers(*sizes)]
+    return trace_kernel("random_permutation", body, arguments, _GROUP, exec_size=1)
 
 
 @memoize
 def _make_gathering_kernel(sink: Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
-    def body(result: Any, *rest: Any) -> None:
+    def body(result: Any, order: Any, variables: Any, mapping: Any, inner: Any) -> None:
         index = vc.global_invocation_id().x
-        *left, inner = rest
-        order = left.pop(0) if places is not None else None
-        count = len(source.annotations)
-        variables, mapping = left[:count], left[count:]
         taken = index
         if order is not None:
             row, column = (index // inner).to_register(), (index % inner).to_register()
@@ -194,18 +190,9 @@ def _make_gathering_kernel(sink: Sink, source: Source, places: dt.DType | None) 
             taken = (before + order[row % length].to_register()) * inner + column
         sink.store(result, mapping, index, source.value(variables, taken))
 
-    arguments = [] if places is None else [("order", buffer[places])]
-    arguments += source.parameters
-    return _make_kernel("random_gather", body, sink, arguments, ["inner"])
-
-
-def _make_kernel(
-    name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
-) -> ShaderFunction:
-    arguments = [("result", buffer[sink.out_type]), *arguments]
-    arguments += sink.parameters
-    arguments += [(each, constant[dt.uint32]) for each in numbers]
-    return trace_kernel(name, body, arguments, _GROUP, exec_size=1)
+    tables = buffers(result=sink.out_type, order=places)
+    arguments = [*tables, source.parameters, sink.parameters, *numbers("inner")]
+    return trace_kernel("random_gather", body, arguments, _GROUP, exec_size=1)
 
 
 def _cast_place(kind: dt.DType, value: Any) -> Any:

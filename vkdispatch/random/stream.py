@@ -156,7 +156,7 @@ def _parse_words(name: str, value: Any, count: int, bits: int) -> tuple[int, ...
         return tuple(numbers)
     if not all(map(is_int, value)):
         raise ArgumentTypeError(f"{name}: expected {wanted}, got {value!r}")
-    numbers = [int(each) for each in value]
+    numbers = [int(item) for item in value]
     if len(numbers) != count or not all(0 <= number < 1 << bits for number in numbers):
         raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
     return tuple(numbers)

@@ -23,12 +23,19 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import Number
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, Sink, parse_operand, prepare_output
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    OutputLike,
+    Sink,
+    parse_operand,
+    plain_source,
+    prepare_output,
+)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value, is_nonzero, promote_dtypes, unpack_elements, wide_type
@@ -116,7 +123,7 @@ def where(
     if word is not None and all(all(layout) for layout in layouts) and tests.source.is_plain:
         together = _choose_together(tests.var_type, kind, buffer.size)
         word = moves.word_type(kind.item_size * together)
-    numbers, values = moves.pack_numbers({"total": buffer.size // together} | _name_sizes(sizes, layouts))
+    packed, values = moves.pack_numbers({"total": buffer.size // together} | _name_sizes(sizes, layouts))
     slots = iter(layouts[1:])
     form = _Form(
         condition=tests.source,
@@ -128,7 +135,7 @@ def where(
         word=word,
         together=together,
         count=len(sizes),
-        numbers=numbers,
+        numbers=packed,
     )
     arguments: list[Any] = [buffer, *tests.arguments]
     for name, part in zip("xy", parts, strict=True):
@@ -162,7 +169,7 @@ def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _choose_word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | None:
     """Return the type of the words as which elements are moved; None if they are converted or mapped."""
     arrays = [part for part in parts if isinstance(part, Operand)]
-    same = all(each.source.is_plain and each.var_type is kind for each in arrays)
+    same = all(array.source.is_plain and array.var_type is kind for array in arrays)
     return moves.word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
@@ -180,13 +187,13 @@ def _find_layouts(
     shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[tuple[bool, ...]]]:
     """Join axes. Return their lengths and, for each array, along which of them it is not broadcast."""
-    filled = [(1,) * (len(shape) - len(each)) + each for each in shapes]
+    filled = [(1,) * (len(shape) - len(extents)) + extents for extents in shapes]
     sizes: list[int] = []
     patterns: list[tuple[bool, ...]] = []
     for axis, size in enumerate(shape):
         if size == 1:
             continue
-        pattern = tuple(each[axis] != 1 for each in filled)
+        pattern = tuple(extents[axis] != 1 for extents in filled)
         if patterns and patterns[-1] == pattern:
             sizes[-1] *= size
         else:
@@ -244,28 +251,16 @@ class _Form:
 
 @memoize
 def _make_kernel(form: _Form) -> ShaderFunction:
-    arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
     view = _condition_view(form)
-    arguments += [
-        (f"condition_{name}", kind if view is None else buffer[view])
-        for name, kind in zip(form.condition.names, form.condition.annotations, strict=True)
-    ]
-    spans: list[tuple[int, int]] = []
-    for name, source in zip("xy", form.sources, strict=True):
-        first = len(arguments)
-        if source is None:
-            arguments.append((name, constant[form.register_type]))
-        elif form.word is not None:
-            arguments.append((name, buffer[form.word]))
-        else:
-            arguments += source.prefix_parameters(name)
-        spans.append((first, len(arguments)))
-    mapped = len(arguments)
-    arguments += form.sink.parameters
-    own = len(arguments)
+    condition = form.condition if view is None else plain_source(view)
 
-    def body(*variables: Any) -> None:
-        number = form.numbers.read(variables[own:])
+    def declare(name: str, source: Source | None) -> list[Argument]:
+        if source is None:
+            return numbers(name, kind=form.register_type)
+        return source.prefix_parameters(name) if form.word is None else buffers(**{name: form.word})
+
+    def body(result: Any, tested: Any, x: Any, y: Any, mapping: Any, variables: Any) -> None:
+        number = form.numbers.read(variables)
         index = vc.global_invocation_id().x
         parts: list[Any] = []
         if len(number) > 1:
@@ -276,49 +271,49 @@ def _make_kernel(form: _Form) -> ShaderFunction:
                 return index
             if not any(axes):
                 return vc.to_dtype(dtype.uint32, 0)
-            found: Any = None
+            flat: Any = None
             for k, read in enumerate(axes):
                 if read:
-                    found = parts[k] if found is None else found * number[f"size{k}"] + parts[k]
-            return found.to_register()
+                    flat = parts[k] if flat is None else flat * number[f"size{k}"] + parts[k]
+            return flat.to_register()
 
         if form.together > 1:
-            truths = _load_truths(form, view, variables[1], index)
+            truths = _load_truths(form, view, tested[0], index)
             words = [
-                variables[first] if source is None else variables[first][index].to_register()
-                for source, (first, _) in zip(form.sources, spans, strict=True)
+                given if source is None else given[index].to_register()
+                for source, (given,) in zip(form.sources, (x, y), strict=True)
             ]
-            variables[0][index] = _merge_words(form, truths, *words)
+            result[index] = _merge_words(form, truths, *words)
             return
-        tests = form.condition.value(variables[1 : 1 + len(form.condition.names)], place(form.condition_axes))
+        tests = form.condition.value(tested, place(form.condition_axes))
         values: list[Any] = []
-        for source, axes, (first, last) in zip(form.sources, form.axes, spans, strict=True):
+        for source, axes, given in zip(form.sources, form.axes, (x, y), strict=True):
             if source is None:
-                value = variables[first]
+                value = given[0]
                 if form.word is None and form.kind is dtype.bool_:
                     value = value != 0
             elif form.word is not None:
-                value = variables[first][place(axes)].to_register()
+                value = given[0][place(axes)].to_register()
                 held = moves.Move(form.word).register_type
                 value = value if value.var_type is held else value.to_dtype(held)
             else:
-                value = convert_value(
-                    source.value(variables[first:last], place(axes)), form.kind
-                ).to_register()
+                value = convert_value(source.value(given, place(axes)), form.kind).to_register()
             values.append(value)
         chosen = vc.select(is_nonzero(tests), *values).to_register()
         if form.word is not None:
-            variables[0][index] = chosen.to_dtype(dtype.uint16) if form.word is dtype.uint16 else chosen
+            result[index] = chosen.to_dtype(dtype.uint16) if form.word is dtype.uint16 else chosen
         else:
-            form.sink.store(variables[0], variables[mapped:own], index, chosen)
+            form.sink.store(result, mapping, index, chosen)
 
-    return trace_kernel(
-        f"where_{form.kind.name}",
-        body,
-        [*arguments, *form.numbers.arguments],
-        GROUP,
-        exec_size=form.numbers.text("total"),
-    )
+    arguments = [
+        *buffers(result=form.word or form.sink.out_type),
+        condition.prefix_parameters("condition"),
+        *(declare(name, source) for name, source in zip("xy", form.sources, strict=True)),
+        form.sink.parameters,
+        form.numbers.arguments,
+    ]
+    name, size = f"where_{form.kind.name}", form.numbers.text("total")
+    return trace_kernel(name, body, arguments, GROUP, exec_size=size)
 
 
 def _condition_view(form: _Form) -> DType | None:
@@ -334,7 +329,10 @@ def _load_truths(form: _Form, view: DType | None, condition: Any, index: Any) ->
         return [is_nonzero(condition[index * form.together + i].to_register()) for i in range(form.together)]
     # booleans are bytes of 0 and 1
     held = dtype.uint8 if kind is dtype.bool_ else kind
-    return [is_nonzero(each) for each in unpack_elements(held, form.together, condition[index].to_register())]
+    return [
+        is_nonzero(element)
+        for element in unpack_elements(held, form.together, condition[index].to_register())
+    ]
 
 
 def _merge_words(form: _Form, truths: Sequence[Any], x: Any, y: Any) -> Any:

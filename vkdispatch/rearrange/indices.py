@@ -13,13 +13,14 @@ from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import kernels
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import note_error, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import Operand
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import INTEGERS, LONG_INTEGERS, SIGNED_INTEGERS
 from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -27,9 +28,6 @@ GROUP = 256
 MODES = ("wrap", "clip", "raise")
 _REMEDY = 'mode="wrap" and mode="clip" allow it'
 _MAX_NARROW = (1 << 31) - 1
-_LONG = (dtype.int64, dtype.uint64)
-_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
-_INTEGERS = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.int32, dtype.uint32, *_LONG)
 
 
 class BadIndexError(VkDispatchError, IndexError):
@@ -64,7 +62,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     IndexError
         There are indices, but no elements.
     """
-    if indices.var_type not in _INTEGERS:
+    if indices.var_type not in INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
     if indices.size and not length:
         raise BadIndexError(f"{name}: cannot take elements from an empty array or an axis of length 0")
@@ -72,7 +70,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
 
 def is_long(indices: Operand, length: int) -> bool:
     """Whether places are computed in 64 bits."""
-    return indices.var_type in _LONG or length > _MAX_NARROW
+    return indices.var_type in LONG_INTEGERS or length > _MAX_NARROW
 
 
 def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
@@ -90,7 +88,7 @@ def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long
         Whether a place may need more than 32 bits.
     """
     kind = _choose_place_type(index.var_type, long)
-    signed = kind in _SIGNED
+    signed = kind in SIGNED_INTEGERS
     place = index.to_dtype(kind).to_register()
     count = length(kind).to_register()
     if mode == "clip":
@@ -123,7 +121,7 @@ class _IndexCheck(Check):
     def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
         # the first bad one, if there are fewer than 2**32 indices
         value = "one" if words is None else str(read_note(words, 0, self.kind))
-        where = ", ".join(str(int(each)) for each in np.unravel_index(place, self.shape or (1,)))
+        where = ", ".join(str(int(coordinate)) for coordinate in np.unravel_index(place, self.shape or (1,)))
         on = f" on queue {queue}" if self.queue_count > 1 else ""
         place_text = f"[{where if self.shape else ''}]{on}"
         return BadIndexError(
@@ -185,7 +183,7 @@ def prepare_notes(
 
 def _choose_place_type(index: DType, long: bool) -> DType:
     """Return the type in which the place of an index is computed, and compared with the length."""
-    if index in _SIGNED:
+    if index in SIGNED_INTEGERS:
         return dtype.int64 if long else dtype.int32
     return dtype.uint64 if long else dtype.uint32
 
@@ -196,7 +194,7 @@ def find_out_of_bounds(
     """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
     kind = _choose_place_type(index.var_type, long)
     place = index.to_dtype(kind).to_register()
-    if kind not in _SIGNED:
+    if kind not in SIGNED_INTEGERS:
         return place, place >= length(kind)
     count = length(kind).to_register()
     return place, vc.any(place >= count, place < (-count if negative else 0))
@@ -214,38 +212,27 @@ def note_bad_places(
 
     `places` are pairs in registers: the position of an index, and the index. The rest as of `resolve_index`.
     """
-    found = []
+    checked = []
     for position, index in places:
         place, bad = find_out_of_bounds(index, length, long=long)
-        found.append((position, place, bad.to_register()))
+        checked.append((position, place, bad.to_register()))
     # one branch for all, which is rarely taken
-    with vc.if_block(vc.any(*(bad for _, _, bad in found)) if len(found) > 1 else found[0][2]):
-        for position, place, bad in found:
+    with vc.if_block(vc.any(*(bad for _, _, bad in checked)) if len(checked) > 1 else checked[0][2]):
+        for position, place, bad in checked:
             with vc.if_block(bad):
                 note_error(journal, ticket, position, [place])
 
 
 @memoize
 def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
-    own = 1 + len(source.names)
-
-    def body(*variables: Any) -> None:
+    def body(journal: Any, indices: Any, variables: Any, ticket: Any) -> None:
         position = vc.global_invocation_id().x
-        index = source.value(variables[1:own], position)
-        length = functools.partial(numbers.value, variables[own:-1], "length")
+        index = source.value(indices, position)
+        length = functools.partial(numbers.value, variables, "length")
         place, bad = find_out_of_bounds(index, length, long=long, negative=negative)
         with vc.if_block(bad):
-            note_error(variables[0], variables[-1], position, [place])
+            note_error(journal, ticket, position, [place])
 
-    return trace_kernel(
-        "check_indices",
-        body,
-        [
-            ("journal", buffer[dtype.uint32]),
-            *source.parameters,
-            *numbers.arguments,
-            ("ticket", constant[dtype.uint32]),
-        ],
-        GROUP,
-        exec_size=numbers.text("count"),
-    )
+    journal, ticket = kernels.buffers(journal=dtype.uint32), kernels.numbers("ticket")
+    arguments = [*journal, source.parameters, numbers.arguments, *ticket]
+    return trace_kernel("check_indices", body, arguments, GROUP, exec_size=numbers.text("count"))

@@ -65,12 +65,12 @@ def concatenate(
     >>> vd.concatenate([x, x]).read(0)
     array([1., 2., 1., 2.], dtype=float32)
     """
-    found = _parse_arrays(arrays)
+    parsed = _parse_arrays(arrays)
     if axis is None:
-        shapes: list[tuple[int, ...]] = [(each.size,) for each in found]
+        shapes: list[tuple[int, ...]] = [(array.size,) for array in parsed]
         chosen = 0
     else:
-        shapes = [each.shape for each in found]
+        shapes = [array.shape for array in parsed]
         if not shapes[0]:
             raise ArgumentValueError(
                 "arrays: arrays of no axes cannot be joined along an axis; axis=None joins them"
@@ -88,7 +88,7 @@ def concatenate(
     joined = (*first[:chosen], length, *first[chosen + 1 :])
     pieces = [math.prod(shape[chosen:]) for shape in shapes]
     outer = math.prod(first[:chosen])
-    return _join(found, joined, outer, pieces, out, output_map, graph)
+    return _join(parsed, joined, outer, pieces, out, output_map, graph)
 
 
 @array_function
@@ -123,17 +123,17 @@ def stack(
     array([[1., 2.],
            [1., 2.]], dtype=float32)
     """
-    found = _parse_arrays(arrays)
-    first = found[0].shape
-    for k, each in enumerate(found):
-        if each.shape != first:
+    parsed = _parse_arrays(arrays)
+    first = parsed[0].shape
+    for k, array in enumerate(parsed):
+        if array.shape != first:
             raise ArgumentValueError(
-                f"arrays: expected one shape; the first has {first}, number {k} has {each.shape}"
+                f"arrays: expected one shape; the first has {first}, number {k} has {array.shape}"
             )
     chosen = parse_axis(axis, check_rank(len(first) + 1, "arrays"))
-    joined = (*first[:chosen], len(found), *first[chosen:])
+    joined = (*first[:chosen], len(parsed), *first[chosen:])
     outer, _, inner = split_shape(joined, chosen)
-    return _join(found, joined, outer, [inner] * len(found), out, output_map, graph)
+    return _join(parsed, joined, outer, [inner] * len(parsed), out, output_map, graph)
 
 
 def _parse_arrays(arrays: Any) -> list[Operand]:
@@ -141,7 +141,7 @@ def _parse_arrays(arrays: Any) -> list[Operand]:
         raise ArgumentTypeError(f"arrays: expected a list or tuple of vd.Buffer, got {describe(arrays)}")
     if not arrays:
         raise ArgumentValueError("arrays: expected at least one")
-    return [parse_operand(each, f"arrays[{k}]") for k, each in enumerate(arrays)]
+    return [parse_operand(array, f"arrays[{k}]") for k, array in enumerate(arrays)]
 
 
 def _join(
@@ -154,20 +154,20 @@ def _join(
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Copy pieces one after the other; `pieces` are the elements of each in each of `outer` rows."""
-    kind = promote_dtypes([each.var_type for each in arrays], "arrays")
+    kind = promote_dtypes([array.var_type for array in arrays], "arrays")
     target, buffer = prepare_output(out, output_map, shape, kind, arrays[0].context, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
-        each.source.is_plain and each.var_type is kind for each in arrays
+        array.source.is_plain and array.var_type is kind for array in arrays
     )
     narrow = plan_interleave(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
     if narrow is not None:
         form, values = narrow
-        make_narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
+        make_narrow_kernel(form)(buffer, *(array.arguments[0] for array in arrays), *values, graph=graph)
         return buffer
     offset, row = 0, sum(pieces)
-    for each, piece in zip(arrays, pieces, strict=True):
-        if each.size:
-            _launch(each, target, buffer, kind, (outer, piece, row, offset), graph)
+    for source, piece in zip(arrays, pieces, strict=True):
+        if source.size:
+            _launch(source, target, buffer, kind, (outer, piece, row, offset), graph)
         offset += piece
     return buffer
 
@@ -195,24 +195,17 @@ def _launch(
 
 @memoize
 def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
-    own = len(move.arguments)
-
-    def body(*variables: Any) -> None:
-        number = numbers.read(variables[own:])
+    def body(moved: Any, variables: Any) -> None:
+        number = numbers.read(variables)
         index = vc.global_invocation_id().x
         place: Any = index
         if rows:
             place = (index // number["piece"]) * number["row"] + index % number["piece"]
         place = (place + number["offset"]).to_register()
-        value = move.load(variables[:own], index)
+        value = move.load(moved, index)
         if move.word is None:
             value = convert_value(value, kind)
-        move.store(variables[:own], place, value)
+        move.store(moved, place, value)
 
-    return trace_kernel(
-        f"join_{move.label}",
-        body,
-        [*move.arguments, *numbers.arguments],
-        GROUP,
-        exec_size=numbers.text("count"),
-    )
+    arguments = [move.arguments, numbers.arguments]
+    return trace_kernel(f"join_{move.label}", body, arguments, GROUP, exec_size=numbers.text("count"))

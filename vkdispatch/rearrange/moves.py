@@ -12,9 +12,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.packing import to_bfloat16
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families import kernels
+from vkdispatch.families.kernels import Argument, buffers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, memoize
@@ -27,7 +27,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 # None changes a result.
 
 
-_POWER = "a power of two"
 # Twice as many do not fit into the workgroup memory that devices have at least for small elements.
 _SEGMENTS = (64, 128, 256)
 
@@ -35,66 +34,58 @@ _SEGMENTS = (64, 128, 256)
 class TileTuning(Table, family="rearrange.tiles", found_on=H200_AND_LLVMPIPE):
     """Numbers for transposing by tiles."""
 
-    group = Number(
-        256, "The most invocations of a workgroup of tiles.", (64, 128, 256, 512), constraint=_POWER
-    )
-    segment_1 = Number(256, "Bytes of a row of a tile, of elements of 1 byte.", _SEGMENTS, constraint=_POWER)
-    segment_2 = Number(256, "Bytes of a row of a tile, of elements of 2 bytes.", _SEGMENTS, constraint=_POWER)
-    segment_4 = Number(256, "Bytes of a row of a tile, of elements of 4 bytes.", _SEGMENTS, constraint=_POWER)
-    segment_8 = Number(256, "Bytes of a row of a tile, of elements of 8 bytes.", _SEGMENTS, constraint=_POWER)
-    segment_16 = Number(
-        256, "Bytes of a row of a tile, of elements of 16 bytes.", _SEGMENTS, constraint=_POWER
-    )
-    flat_1 = Number(2, "Ratio of width to height of a tile of elements of 1 byte.", (2, 4), constraint=_POWER)
-    strip = Number(1, "See `TileForm`.", (0, 1))
-    sector = Number(
-        32,
-        "If rows of the result do not begin at multiples of so many bytes, the parts of them that are "
-        "stored do; 0: they begin anywhere.",
-        (0, 32, 64),
-    )
-    tall = Number(1, "Ratio of height to width of a tile of cells.")
-    narrow = Number(8, "The most rows or columns of a narrow plane.", (0, 4, 8))
-    narrow_group = Number(
-        256, "Invocations of a workgroup for such a plane.", (64, 128, 256, 512), constraint=_POWER
-    )
-    cells = Number(
-        256,
-        "Bytes of a row of a tile of cells that are smaller than 4 bytes.",
-        (64, 128, 256),
-        constraint=_POWER,
-    )
-    most = Number(
-        16,
-        "Bytes of the largest word of blocks. On CPUs it is 8 at most: their compilers take long for larger "
-        "blocks of small elements.",
-        (4, 8, 16),
-    )
+    # The most invocations of a workgroup of tiles. A power of two.
+    group = Number(256, (64, 128, 256, 512))
+    # Bytes of a row of a tile, of elements of 1 byte. A power of two.
+    segment_1 = Number(256, _SEGMENTS)
+    # Bytes of a row of a tile, of elements of 2 bytes. A power of two.
+    segment_2 = Number(256, _SEGMENTS)
+    # Bytes of a row of a tile, of elements of 4 bytes. A power of two.
+    segment_4 = Number(256, _SEGMENTS)
+    # Bytes of a row of a tile, of elements of 8 bytes. A power of two.
+    segment_8 = Number(256, _SEGMENTS)
+    # Bytes of a row of a tile, of elements of 16 bytes. A power of two.
+    segment_16 = Number(256, _SEGMENTS)
+    # Ratio of width to height of a tile of elements of 1 byte. A power of two.
+    flat_1 = Number(2, (2, 4))
+    # See `TileForm`.
+    strip = Number(1, (0, 1))
+    # If rows of the result do not begin at multiples of so many bytes, the parts of them that are stored do;
+    # 0: they begin anywhere.
+    sector = Number(32, (0, 32, 64))
+    # Ratio of height to width of a tile of cells.
+    tall = Number(1)
+    # The most rows or columns of a narrow plane.
+    narrow = Number(8, (0, 4, 8))
+    # Invocations of a workgroup for such a plane. A power of two.
+    narrow_group = Number(256, (64, 128, 256, 512))
+    # Bytes of a row of a tile of cells that are smaller than 4 bytes. A power of two.
+    cells = Number(256, (64, 128, 256))
+    # Bytes of the largest word of blocks. On CPUs it is 8 at most: their compilers take long for larger
+    # blocks of small elements.
+    most = Number(16, (4, 8, 16))
 
 
 class StagingTuning(Table, family="rearrange.staging"):
     """Numbers for taking elements from rows in workgroup memory."""
 
-    group = Number(256, "Invocations of a workgroup.", (64, 128, 256, 512), constraint=_POWER)
-    ahead = Number(4, "Loads that an invocation has in flight.", (1, 2, 4, 8))
-    memory = Number(1 << 14, "Bytes of workgroup memory for several rows.", (1 << 12, 1 << 13, 1 << 14))
-    on_cpus = Number(
-        False,
-        "Whether CPUs use workgroup memory, too: their caches already hold rows.",
-        (False, True),
-        found_on=LLVMPIPE,
-    )
+    # Invocations of a workgroup. A power of two.
+    group = Number(256, (64, 128, 256, 512))
+    # Loads that an invocation has in flight.
+    ahead = Number(4, (1, 2, 4, 8))
+    # Bytes of workgroup memory for several rows.
+    memory = Number(1 << 14, (1 << 12, 1 << 13, 1 << 14))
+    # Whether CPUs use workgroup memory, too: their caches already hold rows.
+    on_cpus = Number(False, (False, True), found_on=LLVMPIPE)
 
 
 class TakeTuning(Table, family="rearrange.take", found_on=H200_AND_LLVMPIPE):
     """Numbers for taking elements one by one."""
 
-    ahead = Number(2, "Words that an invocation has in flight.", (1, 2, 4, 8))
-    few = Number(
-        1 << 20,
-        "The most words for which each invocation has one, which keeps a device busy already.",
-        (1 << 16, 1 << 18, 1 << 20, 1 << 22),
-    )
+    # Words that an invocation has in flight.
+    ahead = Number(2, (1, 2, 4, 8))
+    # The most words for which each invocation has one, which keeps a device busy already.
+    few = Number(1 << 20, (1 << 16, 1 << 18, 1 << 20, 1 << 22))
 
 
 tile_tuning = TileTuning()
@@ -141,12 +132,12 @@ class Move:
     sink: Sink | None = None
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
+    def arguments(self) -> list[Argument]:
         """The kernel's first arguments: the result, the source's, and the sink's."""
         if self.word is not None:
-            return [("result", buffer[self.word]), ("x", buffer[self.word])]
+            return buffers(result=self.word, x=self.word)
         assert self.source is not None and self.sink is not None
-        return [("result", buffer[self.sink.out_type]), *self.source.parameters, *self.sink.parameters]
+        return [*buffers(result=self.sink.out_type), *self.source.parameters, *self.sink.parameters]
 
     @property
     def label(self) -> str:
@@ -175,8 +166,7 @@ class Move:
             variables[0][index] = value.to_dtype(dtype.uint16) if self.word is dtype.uint16 else value
             return
         assert self.source is not None and self.sink is not None
-        own = variables[1 + len(self.source.names) : len(self.arguments)]
-        self.sink.store(variables[0], own, index, value)
+        self.sink.store(variables[0], variables[1 + len(self.source.names) :], index, value)
 
 
 def is_moved_as_words(x: Operand, target: Output) -> bool:
@@ -192,19 +182,17 @@ class Numbers:
     is_wide: bool
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the numbers."""
-        kind = constant[dtype.uint32]
-        if not self.is_wide:
-            return [(f"move_{name}", kind) for name in self.names]
-        return [(f"move_{name}_{part}", kind) for name in self.names for part in ("high", "low")]
+    def arguments(self) -> list[Argument]:
+        """The arguments of a kernel."""
+        parts = ("_high", "_low") if self.is_wide else ("",)
+        return kernels.numbers(*(f"move_{name}{part}" for name in self.names for part in parts))
 
     def text(self, name: str) -> str:
         """Return a number as text for the size of a launch."""
         return f"(move_{name}_high * {1 << _LOW_BITS} + move_{name}_low)" if self.is_wide else f"move_{name}"
 
     def read(self, variables: Sequence[Any]) -> dict[str, Any]:
-        """Return the numbers by name, given the last variables of the kernel."""
+        """Return the numbers by name, given their variables."""
         if not self.is_wide:
             return dict(zip(self.names, variables, strict=True))
         # positions, which have 64 bits in kernels for such large buffers
@@ -405,17 +393,17 @@ class Axis:
 
 def join_axes(axes: Sequence[Axis]) -> list[Axis]:
     """Join axes that can move whole rows with an unchanged axis behind them."""
-    found: list[Axis] = []
+    joined: list[Axis] = []
     for axis in reversed(axes):
-        if axis.is_trivial and found:
+        if axis.is_trivial and joined:
             continue
         if axis.kind == "reflect" and axis.x == 1:
             axis = Axis("edge", axis.result, axis.x, axis.at)
-        if found and found[0].kind == "same" and axis.kind in _BY_ROWS:
-            rows = found.pop(0)
+        if joined and joined[0].kind == "same" and axis.kind in _BY_ROWS:
+            rows = joined.pop(0)
             axis = axis.scale(rows.result)
-        found.insert(0, axis)
-    return found
+        joined.insert(0, axis)
+    return joined
 
 
 def launch_by_axes(
@@ -431,27 +419,27 @@ def launch_by_axes(
     item = x.var_type.item_size
     values: tuple[Any, ...]
     if is_moved_as_words(x, target):
-        found = join_axes([*axes, Axis("same", item, item)])
-        last = found[-1]
+        joined = join_axes([*axes, Axis("same", item, item)])
+        last = joined[-1]
         size = find_largest_word(last.result, last.x, last.at)
         move = Move(word_type(size))
         last = Axis(last.kind, last.result // size, last.x // size, last.at // size)
-        found = [*found[:-1], last]
+        joined = [*joined[:-1], last]
     else:
-        found = join_axes(axes)
-    if found and found[-1].is_trivial:
-        del found[-1]
-    found = [axis.near for axis in found]
-    kinds = tuple(axis.kind for axis in found)
+        joined = join_axes(axes)
+    if joined and joined[-1].is_trivial:
+        del joined[-1]
+    joined = [axis.near for axis in joined]
+    kinds = tuple(axis.kind for axis in joined)
     # smaller words of a row are stored 4 bytes at once
     together = 4 // move.word.item_size if move.word is not None and move.word.item_size < 4 else 1
-    if not found or found[-1].result % together:
+    if not joined or joined[-1].result % together:
         together = 1
-    named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
-    if len(found) > 1:
-        named[f"result{len(found) - 1}"] //= together
-    named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
-    named["total"] = math.prod(axis.result for axis in found) // together
+    named = {f"result{k}": axis.result for k, axis in enumerate(joined) if k}
+    if len(joined) > 1:
+        named[f"result{len(joined) - 1}"] //= together
+    named |= {f"{name}{k}": value for k, axis in enumerate(joined) for name, value in axis.numbers.items()}
+    named["total"] = math.prod(axis.result for axis in joined) // together
     numbers, values = pack_numbers(named)
     fills = filler.values(move) if filler is not None else ()
     several = filler is not None and filler.is_several
@@ -463,29 +451,29 @@ def launch_by_axes(
 def _make_kernel(
     move: Move, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
-    own = len(move.arguments)
     arguments = move.arguments
     if together > 1:
-        arguments[0] = ("result", buffer[dtype.uint32])
+        arguments[:1] = buffers(result=dtype.uint32)
     padded = [k for k, kind in enumerate(kinds) if kind == "constant"]
     names = [f"fill_{k}_{end}" for k in padded for end in ("before", "after")] if several else ["fill"]
-    fills = [(name, constant[fill_type(move)]) for name in names] if padded else []
+    fills = kernels.numbers(*names, kind=fill_type(move)) if padded else []
 
-    def body(*variables: Any) -> None:
-        number = numbers.read(variables[own + len(fills) :])
+    def body(moved: Any, filling: Any, variables: Any) -> None:
+        number = numbers.read(variables)
         index = vc.global_invocation_id().x
         parts = split_index(index, [number[f"result{k}"] for k in range(1, len(kinds))])
         if together == 1:
-            move.store(variables[:own], index, found(variables, number, parts, index))
+            move.store(moved, index, load(moved, filling, number, parts, index))
             return
         *rows, last = parts
         word: Any = None
         for k in range(together):
-            value = found(variables, number, [*rows, last * together + k], index) << (32 // together * k)
+            value = load(moved, filling, number, [*rows, last * together + k], index)
+            value = value << (32 // together * k)
             word = value if word is None else word | value
-        variables[0][index] = word
+        moved[0][index] = word
 
-    def found(variables: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
+    def load(moved: Any, filling: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
         """Return the element for a position in the result."""
         place: Any = 0
         outside: list[tuple[Any, Any]] = []
@@ -493,11 +481,10 @@ def _make_kernel(
             source = _find_source(kind, part, k, number, outside)
             place = source if k == 0 else place * number[f"x{k}"] + source
         place = place.to_register() if kinds else index
-        filling = variables[own : own + len(fills)]
         if not filling:
-            return move.load(variables[:own], place)
-        within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
-        value = move.load(variables[:own], vc.select(within, place, 0).to_register())
+            return move.load(moved, place)
+        within = vc.all(*(beyond for before, after in outside for beyond in (~before, ~after)))
+        value = move.load(moved, vc.select(within, place, 0).to_register())
         value = value.to_register()
         if not several:
             return vc.select(within, value, _load_fill(move, filling[0])).to_register()
@@ -507,13 +494,9 @@ def _make_kernel(
             value = vc.select(after, _load_fill(move, high), value)
         return value.to_register()
 
-    return trace_kernel(
-        f"move_{'_'.join(kinds)}_{move.label}",
-        body,
-        [*arguments, *fills, *numbers.arguments],
-        GROUP,
-        exec_size=numbers.text("total"),
-    )
+    name = f"move_{'_'.join(kinds)}_{move.label}"
+    groups = [arguments, fills, numbers.arguments]
+    return trace_kernel(name, body, groups, GROUP, exec_size=numbers.text("total"))
 
 
 def fill_type(move: Move) -> dtype.DType:

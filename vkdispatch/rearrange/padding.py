@@ -183,11 +183,11 @@ def roll(
     array([3., 1., 2.], dtype=float32)
     """
     array = parse_operand(x, "x")
-    shifts = [parse_int(each, "shift") for each in as_tuple(shift)]
+    shifts = [parse_int(value, "shift") for value in as_tuple(shift)]
     if axis is None:
         axes = [Axis("roll", array.size, array.size, sum(shifts) % max(array.size, 1))]
     else:
-        chosen = [parse_axis(each, len(array.shape)) for each in as_tuple(axis)]
+        chosen = [parse_axis(value, len(array.shape)) for value in as_tuple(axis)]
         if len(shifts) != len(chosen) and 1 not in (len(shifts), len(chosen)):
             raise ArgumentValueError(f"shift, axis: got {len(shifts)} shifts for {len(chosen)} axes")
         count = max(len(shifts), len(chosen)) if shifts and chosen else 0
@@ -198,8 +198,8 @@ def roll(
             Axis("roll" if by % max(size, 1) else "same", size, size, by % max(size, 1))
             for size, by in zip(array.shape, total, strict=True)
         ]
-    if all(each.at == 0 for each in axes):
-        axes = [Axis("same", each.result, each.x) for each in axes]
+    if all(moved.at == 0 for moved in axes):
+        axes = [Axis("same", moved.result, moved.x) for moved in axes]
     return _move_by_axes(array, array.shape, axes, out, output_map, graph)
 
 
@@ -271,7 +271,7 @@ def tile(
     array([1., 2., 1., 2.], dtype=float32)
     """
     array = parse_operand(x, "x")
-    counts = [parse_int(each, "reps", least=0) for each in as_tuple(reps)]
+    counts = [parse_int(value, "reps", least=0) for value in as_tuple(reps)]
     rank = check_rank(max(len(counts), len(array.shape)), "reps")
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
@@ -279,7 +279,7 @@ def tile(
         Axis("tile" if count != 1 else "same", size * count, size)
         for size, count in zip(shape, counts, strict=True)
     ]
-    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(moved.result for moved in axes), axes, out, output_map, graph)
 
 
 @array_function
@@ -323,7 +323,7 @@ def repeat(
         Axis("repeat", size * times, size, times) if k == chosen and times != 1 else Axis("same", size, size)
         for k, size in enumerate(shape)
     ]
-    return _move_by_axes(array, tuple(each.result for each in axes), axes, out, output_map, graph)
+    return _move_by_axes(array, tuple(moved.result for moved in axes), axes, out, output_map, graph)
 
 
 def _move_by_axes(

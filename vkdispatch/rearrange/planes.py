@@ -5,7 +5,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
@@ -75,11 +75,10 @@ def make_narrow_kernel(form: NarrowForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
     move = Move(word_type(form.word))
     planes, group = form.planes, form.group
-    result, plain = move.arguments
-    arrays = [(f"x{c}", plain[1]) for c in range(planes)] if form.apart else [plain]
+    names = [f"x{c}" for c in range(planes)] if form.apart else ["x"]
 
-    def body(*variables: Any) -> None:
-        number = form.numbers.read(variables[1 + len(arrays) :])
+    def body(moved: Any, variables: Any) -> None:
+        number = form.numbers.read(variables)
         memory = vc.shared_buffer(move.register_type, group * planes)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * group).to_register("first")
@@ -90,31 +89,29 @@ def make_narrow_kernel(form: NarrowForm) -> ShaderFunction:
         count = (number["total"] * planes).to_register("count")
         if form.joins:
             if form.apart:
-                words = [move.load((variables[0], variables[1 + c]), unit) for c in range(planes)]
+                words = [move.load((moved[0], plane), unit) for plane in moved[1:]]
             else:
-                words = [move.load(variables, place + number["length"] * c) for c in range(planes)]
+                words = [move.load(moved, place + number["length"] * c) for c in range(planes)]
             for c, value in enumerate(_join_planes(words, form)):
                 memory[lane * planes + c] = value
             vc.barrier()
-            for each in together:
-                with vc.if_block(first * planes + each < count):
-                    move.store(variables, first * planes + each, memory[each].to_register())
+            for offset in together:
+                with vc.if_block(first * planes + offset < count):
+                    move.store(moved, first * planes + offset, memory[offset].to_register())
             return
-        loaded = [move.load(variables, vc.min(first * planes + each, count - 1)) for each in together]
-        for each, value in zip(together, loaded, strict=True):
-            memory[each] = value
+        loaded = [move.load(moved, vc.min(first * planes + each, count - 1)) for each in together]
+        for offset, value in zip(together, loaded, strict=True):
+            memory[offset] = value
         vc.barrier()
         words = [memory[lane * planes + c].to_register() for c in range(planes)]
         with vc.if_block(first + lane < number["total"]):
             for c, value in enumerate(_split_planes(words, form)):
-                move.store(variables, place + number["length"] * c, value)
+                move.store(moved, place + number["length"] * c, value)
 
+    name = f"{'interleave' if form.joins else 'part'}_{planes}_{form.item}"
+    arguments = [buffers(**dict.fromkeys(("result", *names), move.word)), form.numbers.arguments]
     return trace_kernel(
-        f"{'interleave' if form.joins else 'part'}_{planes}_{form.item}",
-        body,
-        [result, *arrays, *form.numbers.arguments],
-        group,
-        workgroups=f"-(-{form.numbers.text('total')} // {group})",
+        name, body, arguments, group, workgroups=f"-(-{form.numbers.text('total')} // {group})"
     )
 
 
@@ -126,8 +123,8 @@ def _split_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
 
 def _join_planes(words: Sequence[Any], form: NarrowForm) -> list[Any]:
     """Return the words of the interleaved side, given one of each plane."""
-    each = [_split_elements([word], form) for word in words]
-    elements = [plane[i] for i in range(form.word // form.item) for plane in each]
+    planes = [_split_elements([word], form) for word in words]
+    elements = [plane[i] for i in range(form.word // form.item) for plane in planes]
     run = form.word // form.item
     return [_join_elements(elements[first : first + run], form) for first in range(0, len(elements), run)]
 
@@ -140,11 +137,11 @@ def _split_elements(words: Sequence[Any], form: NarrowForm) -> list[tuple[Any, i
 
 def _join_elements(elements: Sequence[tuple[Any, int]], form: NarrowForm) -> Any:
     """Return a word of these elements."""
-    bits, each = 8 * form.item, 4 // form.item
+    bits, count = 8 * form.item, 4 // form.item
     parts: list[Any] = []
-    for first in range(0, len(elements), each):
+    for first in range(0, len(elements), count):
         part: Any = None
-        for k, (held, shift) in enumerate(elements[first : first + each]):
+        for k, (held, shift) in enumerate(elements[first : first + count]):
             moved = _move_bits(held, shift, bits * k, bits)
             part = moved if part is None else part | moved
         parts.append(part.to_register())
@@ -239,21 +236,16 @@ class TileForm:
 def make_tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, then `form.numbers`."""
 
-    def body(*variables: Any) -> None:
-        own = len(form.move.arguments)
-        tracing = _Tracing(form, variables[:own], form.numbers.read(variables[own:]))
+    def body(moved: Any, variables: Any) -> None:
+        tracing = _Tracing(form, moved, form.numbers.read(variables))
         if form.item:
             tracing.blocks()
         else:
             tracing.cells()
 
-    return trace_kernel(
-        f"transpose_{form.move.label}_{form.item or form.run}",
-        body,
-        [*form.move.arguments, *form.numbers.arguments],
-        form.group,
-        workgroups=_workgroups(form),
-    )
+    name = f"transpose_{form.move.label}_{form.item or form.run}"
+    arguments = [form.move.arguments, form.numbers.arguments]
+    return trace_kernel(name, body, arguments, form.group, workgroups=_workgroups(form))
 
 
 def _workgroups(form: TileForm) -> str:

@@ -15,6 +15,7 @@ another.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,10 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import clear_buffer, trace_kernel
-from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand
+from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value
@@ -236,11 +236,8 @@ class _Places:
 def _make_claim_kernel(
     source: Source, mode: str, long: bool, direct: bool, numbers: moves.Numbers
 ) -> ShaderFunction:
-    last = 1 + len(source.names)
-
-    def body(*variables: Any) -> None:
-        slots = variables[0]
-        places = _Places(source, variables[1:last], numbers, variables[last:], mode, long)
+    def body(slots: Any, indices: Any, variables: Any) -> None:
+        places = _Places(source, indices, numbers, variables, mode, long)
         writer = vc.global_invocation_id().x
         if mode != "raise":
             claim(slots, places, writer)
@@ -257,87 +254,76 @@ def _make_claim_kernel(
         entry = places.find_entry(place)
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
-            found = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
-            with vc.if_block(found == 0):
+            holder = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
+            with vc.if_block(holder == 0):
                 open_[:] = 0
             with vc.else_block():
-                with vc.if_block(places.find(found - 1) == place):
+                with vc.if_block(places.find(holder - 1) == place):
                     vc.atomic_max(slots[entry], mine)
                     open_[:] = 0
                 with vc.else_block():
                     places.advance(entry)
 
-    return trace_kernel(
-        "put_claim",
-        body,
-        [("slots", buffer[dtype.uint32]), *source.prefix_parameters("indices"), *numbers.arguments],
-        GROUP,
-        exec_size=numbers.text("count"),
-    )
+    slots = buffers(slots=dtype.uint32)
+    arguments = [*slots, source.prefix_parameters("indices"), numbers.arguments]
+    return trace_kernel("put_claim", body, arguments, GROUP, exec_size=numbers.text("count"))
 
 
 @memoize
 def _make_write_kernel(form: _Form) -> ShaderFunction:
-    first = 1 if form.is_unique else 2
-    middle = first + len(form.indices.names)
-    last = middle + len(form.values.names)
-    kinds = [buffer[form.word]] if form.word is not None else form.values.annotations
+    values = form.values if form.word is None else plain_source(form.word)
 
-    def body(*variables: Any) -> None:
-        number = form.numbers.read(variables[last:])
-        places = _Places(
-            form.indices, variables[first:middle], form.numbers, variables[last:], form.mode, form.long
-        )
+    def body(x: Any, slots: Any, indices: Any, given: Any, variables: Any) -> None:
+        number = form.numbers.read(variables)
+        places = _Places(form.indices, indices, form.numbers, variables, form.mode, form.long)
         writer = vc.global_invocation_id().x
+
+        def write(place: Any) -> None:
+            write_element(x, given, number, writer, place)
+
         if form.mode != "raise":
-            write_own(variables, number, places, writer)
+            write_last(slots, places, writer, write)
             return
         with vc.if_block(~places.is_refused(writer)):
-            write_own(variables, number, places, writer)
+            write_last(slots, places, writer, write)
 
-    def write_own(variables: Any, number: dict[str, Any], places: _Places, writer: Any) -> None:
+    def write_last(slots: Any, places: _Places, writer: Any, write: Callable[[Any], None]) -> None:
         place = places.find(writer)
         if form.is_unique:
-            write(variables, number, writer, place)
+            write(place)
             return
-        slots, mine = variables[1], (writer + 1).to_register()
+        mine = (writer + 1).to_register()
         if form.is_direct:
             with vc.if_block(slots[place] == mine):
-                write(variables, number, writer, place)
+                write(place)
             return
         entry = places.find_entry(place)
-        found = slots[entry].to_register()
+        holder = slots[entry].to_register()
         open_ = vc.new_uint_register(1)
         with vc.while_block(open_ == 1):
-            with vc.if_block(places.find(found - 1) == place):
+            with vc.if_block(places.find(holder - 1) == place):
                 open_[:] = 0
             with vc.else_block():
                 places.advance(entry)
-                found[:] = slots[entry]
-        with vc.if_block(found == mine):
-            write(variables, number, writer, place)
+                holder[:] = slots[entry]
+        with vc.if_block(holder == mine):
+            write(place)
 
-    def write(variables: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
+    def write_element(x: Any, given: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
         source: Any = writer if form.is_enough else (writer % number["values"]).to_register()
         if form.word is None:
-            value = convert_value(form.values.value(variables[middle:last], source), form.kind).to_register()
+            value = convert_value(form.values.value(given, source), form.kind).to_register()
             stored = dtype.compute_type(form.kind)
-            variables[0][place] = value if value.var_type is stored else value.to_dtype(stored)
+            x[place] = value if value.var_type is stored else value.to_dtype(stored)
             return
         for part in range(form.run):
-            word = variables[middle][source * form.run + part if form.run > 1 else source].to_register()
-            variables[0][place * form.run + part if form.run > 1 else place] = word
+            word = given[0][source * form.run + part if form.run > 1 else source].to_register()
+            x[place * form.run + part if form.run > 1 else place] = word
 
-    return trace_kernel(
-        "put_write",
-        body,
-        [
-            ("x", buffer[form.word or form.kind]),
-            *([] if form.is_unique else [("slots", buffer[dtype.uint32])]),
-            *form.indices.prefix_parameters("indices"),
-            *((f"values_{name}", kind) for name, kind in zip(form.values.names, kinds, strict=True)),
-            *form.numbers.arguments,
-        ],
-        GROUP,
-        exec_size=form.numbers.text("count"),
-    )
+    arguments = [
+        *buffers(x=form.word or form.kind, slots=None if form.is_unique else dtype.uint32),
+        form.indices.prefix_parameters("indices"),
+        values.prefix_parameters("values"),
+        form.numbers.arguments,
+    ]
+    return trace_kernel("put_write", body, arguments, GROUP, exec_size=form.numbers.text("count"))

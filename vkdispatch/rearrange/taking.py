@@ -9,11 +9,10 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import raise_if_checked, trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
@@ -91,7 +90,7 @@ def plan_staging(
     rows = choose_rows(outer, length, count, held)
     if not rows or (device_facts().is_cpu and not staging_tuning.on_cpus):
         return None
-    numbers, values = moves.pack_numbers({"length": length, "count": count, "rows": outer})
+    packed, values = moves.pack_numbers({"length": length, "count": count, "rows": outer})
     memory = max(1 << 10, 1 << (rows * length * held - 1).bit_length())
     form = StagedForm(
         move=move,
@@ -100,7 +99,7 @@ def plan_staging(
         long=long,
         along=along,
         rows=rows,
-        numbers=numbers,
+        numbers=packed,
         group=staging_tuning.group,
         ahead=staging_tuning.ahead,
         memory=memory,
@@ -123,24 +122,20 @@ def choose_rows(rows: int, length: int, count: int, held: int) -> int:
 @memoize
 def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, the indices' and `form.numbers`."""
-    move, own, group = form.move, len(form.move.arguments), form.group
-    last = own + len(form.indices.names)
+    move, group = form.move, form.group
 
-    def body(*variables: Any) -> None:
-        number = form.numbers.read(variables[last:])
+    def body(moved: Any, indices: Any, variables: Any) -> None:
+        number = form.numbers.read(variables)
         memory = vc.shared_buffer(move.register_type, form.memory // move.register_type.item_size)
         lane = vc.local_invocation_index()
         first = (vc.workgroup_id().x * form.rows).to_register("first")
         here = vc.min(number["rows"] - first, form.rows).to_register("here")
         length, count = number["length"], number["count"]
-        places = functools.partial(form.numbers.value, variables[last:], "length")
+        places = functools.partial(form.numbers.value, variables, "length")
         start, size = (first * length).to_register("start"), (here * length).to_register("size")
         with vc.for_block(0, size, group * form.ahead) as begin:
             offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
-            loaded = [
-                move.load(variables[:own], start + vc.min(offset, size - 1)).to_register()
-                for offset in offsets
-            ]
+            loaded = [move.load(moved, start + vc.min(offset, size - 1)).to_register() for offset in offsets]
             for offset, value in zip(offsets, loaded, strict=True):
                 with vc.if_block(offset < size):
                     memory[offset] = value
@@ -149,25 +144,25 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
         with vc.for_block(0, wanted, group * form.ahead) as begin:
             offsets = [(begin + (lane + step * group)).to_register() for step in range(form.ahead)]
             rows = [(offset // count).to_register() if form.rows > 1 else None for offset in offsets]
-            found = []
+            given = []
             for offset, row in zip(offsets, rows, strict=True):
                 safe = vc.min(offset, wanted - 1)
                 if form.along:
                     at = target + safe
                 else:
                     at = safe if row is None else vc.min(offset - row * count, count - 1)
-                index = form.indices.value(variables[own:last], at.to_register())
-                found.append(index.to_register())
-            for offset, row, index in zip(offsets, rows, found, strict=True):
+                index = form.indices.value(indices, at.to_register())
+                given.append(index.to_register())
+            for offset, row, index in zip(offsets, rows, given, strict=True):
                 with vc.if_block(offset < wanted):
                     place = resolve_index(index, places, mode=form.mode, long=form.long, big=False)
                     place = place if row is None else row * length + place
-                    move.store(variables[:own], target + offset, memory[place].to_register())
+                    move.store(moved, target + offset, memory[place].to_register())
 
     return trace_kernel(
         "take_from_rows",
         body,
-        [*move.arguments, *form.indices.prefix_parameters("indices"), *form.numbers.arguments],
+        [move.arguments, form.indices.prefix_parameters("indices"), form.numbers.arguments],
         group,
         workgroups=f"-(-{form.numbers.text('rows')} // {form.rows})",
     )
@@ -391,7 +386,7 @@ def _launch(
         make_staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
         return
     total = outer * count * inner * run
-    numbers, values = moves.pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
+    packed, values = moves.pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
     form = _Form(
         move=move,
         indices=places.source,
@@ -403,7 +398,7 @@ def _launch(
         long=long,
         ahead=tuning.ahead if move.word is not None and total > tuning.few else 1,
         is_checked=check is not None,
-        numbers=numbers,
+        numbers=packed,
     )
     notes = () if check is None else prepare_notes(*check)
     _make_kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
@@ -448,13 +443,11 @@ class _Form:
 
 @memoize
 def _make_kernel(form: _Form) -> ShaderFunction:
-    move, own = form.move, len(form.move.arguments)
-    first = own + len(form.indices.names)
+    move = form.move
 
-    def body(*arguments: Any) -> None:
-        variables = arguments[:-2] if form.is_checked else arguments
-        number = form.numbers.read(variables[first:])
-        length = functools.partial(form.numbers.value, variables[first:], "length")
+    def body(moved: Any, places: Any, variables: Any, notes: Any) -> None:
+        number = form.numbers.read(variables)
+        length = functools.partial(form.numbers.value, variables, "length")
         begin = vc.workgroup_id().x * (GROUP * form.ahead) + vc.local_invocation_index()
         words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
         parts: list[tuple[Any, Any, Any, Any]] = []
@@ -469,40 +462,32 @@ def _make_kernel(form: _Form) -> ShaderFunction:
             row = (rest // number["count"]).to_register() if form.has_rows else None
             position = rest - row * number["count"] if row is not None else rest
             at = element if form.along else position.to_register()
-            found = form.indices.value(variables[own:first], at).to_register()
-            parts.append((index, row, after, found))
-            indices.append((at, found))
+            given = form.indices.value(places, at).to_register()
+            parts.append((index, row, after, given))
+            indices.append((at, given))
         values = []
-        for index, row, after, found in parts:
+        for index, row, after, given in parts:
             is_wide = form.numbers.is_wide
-            place: Any = resolve_index(found, length, mode=form.mode, long=form.long, big=is_wide)
+            place: Any = resolve_index(given, length, mode=form.mode, long=form.long, big=is_wide)
             if row is not None:
                 place = row * number["length"] + place
             if after is not None:
                 place = place * number["inner"] + after
             if form.run > 1:
                 place = place * form.run + index % form.run
-            values.append(move.load(variables[:own], place.to_register()))
+            values.append(move.load(moved, place.to_register()))
         for word, value in zip(words, values, strict=True):
             with vc.if_block(word < number["total"]):
-                move.store(variables[:own], word, value)
+                move.store(moved, word, value)
         if form.is_checked:
-            note_bad_places(arguments[-2], arguments[-1], indices, length, long=form.long)
+            journal, ticket = notes
+            note_bad_places(journal, ticket, indices, length, long=form.long)
 
-    what = move.word.item_size if move.word is not None else 0
-    return trace_kernel(
-        f"take_{what or 'mapped'}",
-        body,
-        [
-            *move.arguments,
-            *form.indices.prefix_parameters("indices"),
-            *form.numbers.arguments,
-            *(
-                [("journal", buffer[dtype.uint32]), ("ticket", constant[dtype.uint32])]
-                if form.is_checked
-                else []
-            ),
-        ],
-        GROUP,
-        workgroups=f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})",
-    )
+    arguments = [
+        move.arguments,
+        form.indices.prefix_parameters("indices"),
+        form.numbers.arguments,
+        [*buffers(journal=dtype.uint32), *numbers("ticket")] if form.is_checked else [],
+    ]
+    groups = f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})"
+    return trace_kernel(f"take_{move.label}", body, arguments, GROUP, workgroups=groups)

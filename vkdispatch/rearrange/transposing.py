@@ -310,10 +310,9 @@ def _plan_gather(
 @memoize
 def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel whose invocations move one word each; `count` axes of the result have strides."""
-    own = len(move.arguments)
 
-    def body(*variables: Any) -> None:
-        number = numbers.read(variables[own:])
+    def body(moved: Any, variables: Any) -> None:
+        number = numbers.read(variables)
         index = vc.global_invocation_id().x
         place: Any = index
         if len(number) > 1:
@@ -325,12 +324,7 @@ def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFuncti
             for part in parts:
                 place = place + part
             place = place.to_register()
-        move.store(variables[:own], index, move.load(variables[:own], place))
+        move.store(moved, index, move.load(moved, place))
 
-    return trace_kernel(
-        f"gather_{move.label}",
-        body,
-        [*move.arguments, *numbers.arguments],
-        GATHER_GROUP,
-        exec_size=numbers.text("total"),
-    )
+    name, arguments = f"gather_{move.label}", [move.arguments, numbers.arguments]
+    return trace_kernel(name, body, arguments, GATHER_GROUP, exec_size=numbers.text("total"))

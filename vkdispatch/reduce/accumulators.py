@@ -11,8 +11,10 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_complex, is_matrix, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.arguments import constant
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.families.kernels import Argument
 from vkdispatch.families.operands import ArrayLike
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import is_expression, is_nonzero, split_scalars, wide_type
@@ -103,6 +105,11 @@ class Accumulator:
     origin: bool = False
     most_columns: int | None = None
     place: str | None = None
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Names and annotations of the parameters, as `trace_kernel` takes them."""
+        return [(f"reduce_{name}", constant[kind]) for name, kind in self.parameters]
 
     @property
     def size(self) -> int:
@@ -357,7 +364,7 @@ def divide_parts(parts: Sequence[Any], divisor: Any) -> list[Any]:
 def set_nan_beside(values: Sequence[Any], parts: Sequence[Any], nan: Any) -> list[Any]:
     """Return two values, each NaN where the other one of two parts is infinite or NaN."""
     bad = [vc.any(vc.isnan(part), vc.isinf(part)).to_register() for part in parts]
-    return [vc.select(other, nan, each) for each, other in zip(values, reversed(bad), strict=True)]
+    return [vc.select(other, nan, value) for value, other in zip(values, reversed(bad), strict=True)]
 
 
 def split_parts(value: Any) -> list[Any]:
@@ -549,7 +556,7 @@ def parse_mask(where: Mask, x: ArrayLike) -> ArrayLike | None:
         raise ArgumentTypeError(f"where: expected booleans, vd.bool_, got {where.var_type.name}")
     wanted = x.shape[len(x.shape) - len(where.shape) :]
     fits = len(where.shape) <= len(x.shape) and all(
-        own in (1, size) for own, size in zip(where.shape, wanted, strict=True)
+        extent in (1, size) for extent, size in zip(where.shape, wanted, strict=True)
     )
     if not fits:
         raise ArgumentValueError(
@@ -589,7 +596,7 @@ def _make_mask_map(stored: DType, otherwise: tuple[Any, ...], part: DType | None
         if part is None:
             return vc.select(where, x, vc.to_dtype(kind, *otherwise))
         zero = vc.to_dtype(part, 0)
-        parts = [vc.select(where, cast_value(each, part), zero) for each in split_scalars(x)]
+        parts = [vc.select(where, cast_value(scalar, part), zero) for scalar in split_scalars(x)]
         return vc.to_dtype(target, *parts, vc.select(where, vc.to_dtype(part, 1), zero))
 
     return MappingFunction([stored, dtype.bool_], target, where)

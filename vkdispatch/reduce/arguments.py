@@ -23,14 +23,9 @@ from vkdispatch.reduce.launching import Call, reduce_array
 # ---- The dtypes of results, which are those of NumPy, and what they require of the device ----------------
 
 
-_UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
-_INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)
-_FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
-
-
 def is_whole(kind: dtype.DType) -> bool:
     """Whether the components of a dtype are integers."""
-    return dtype.component_type(kind) in _INTEGERS
+    return dtype.component_type(kind) in values.INTEGERS
 
 
 def sum_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
@@ -45,9 +40,9 @@ def mean_type(function: str, kind: dtype.DType, requested: Any, context: Context
     chosen = kind if requested is None else parse_dtype(requested)
     if requested is None and dtype.is_vector(kind) and is_whole(kind):
         chosen = dtype.to_vector(dtype.float64, kind.child_count)
-    elif requested is None and (kind is dtype.bool_ or kind in _INTEGERS):
+    elif requested is None and (kind is dtype.bool_ or kind in values.INTEGERS):
         chosen = dtype.float64
-    if dtype.component_type(chosen) not in _FLOATS:
+    if dtype.component_type(chosen) not in values.FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
     return require_support(function, kind, chosen, context, "vd.float32")
@@ -65,7 +60,7 @@ def check_real(function: str, kind: dtype.DType, requested: Any) -> None:
 def index_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of positions and counts: int64, or the requested integer."""
     chosen = dtype.int64 if requested is None else parse_dtype(requested)
-    if chosen not in _INTEGERS:
+    if chosen not in values.INTEGERS:
         raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
     return require_support(function, kind, chosen, context, "vd.int32")
 
@@ -99,8 +94,8 @@ def check_conversion(function: str, kind: dtype.DType, chosen: dtype.DType) -> N
     if kind is chosen:
         return
     shapes = [
-        (dtype.is_vector(each), dtype.is_matrix(each), each.child_count if not dtype.is_complex(each) else 0)
-        for each in (kind, chosen)
+        (dtype.is_vector(item), dtype.is_matrix(item), item.child_count if not dtype.is_complex(item) else 0)
+        for item in (kind, chosen)
     ]
     loses = dtype.is_complex(kind) and not dtype.is_complex(chosen) and chosen is not dtype.bool_
     if shapes[0] != shapes[1] or loses:
@@ -127,8 +122,10 @@ def require_numbers(function: str, kind: dtype.DType) -> None:
 def norm_type(kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
     real = real_type(kind)
-    chosen = (real if real in _FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
-    if chosen not in _FLOATS:
+    chosen = (
+        (real if real in values.FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
+    )
+    if chosen not in values.FLOATS:
         raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
     return require_support("norm", kind, chosen, context, "vd.float32")
 

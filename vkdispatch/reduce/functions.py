@@ -9,7 +9,7 @@ from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import DTypeLike, Number, is_number, parse_axis
-from vkdispatch.families.calls import array_function, define_variant
+from vkdispatch.families.calls import array_function, variant_of
 from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
 from vkdispatch.families.values import wide_type
 from vkdispatch.reduce import accumulators, arguments
@@ -44,10 +44,8 @@ def _reduce_total(  # noqa: PLR0913
     return arguments.reduce_from(array, accumulator, call, initial, wide)
 
 
-sum = define_variant(
-    _reduce_total,
-    "sum",
-    "sum",
+@variant_of(_reduce_total)
+def sum() -> None:
     """Return the sum along axes.
 
     Parameters
@@ -93,12 +91,11 @@ sum = define_variant(
     array([4., 6.], dtype=float32)
     >>> float(vd.sum(x))
     10.0
-    """,
-)
-prod = define_variant(
-    _reduce_total,
-    "prod",
-    "prod",
+    """
+
+
+@variant_of(_reduce_total)
+def prod() -> None:
     """Return the product along axes; vectors are multiplied component by component.
 
     Parameters, dtypes and errors are those of `sum`. `initial` None is 1, and so is the product of no
@@ -109,8 +106,7 @@ prod = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))
     >>> vd.prod(x, axis=0).read(0)
     array([3., 8.], dtype=float32)
-    """,
-)
+    """
 
 
 @array_function
@@ -202,10 +198,8 @@ def _reduce_moments(  # noqa: PLR0913
     return reduce_array(array, moments, call, (builtins.max(float(count - ddof), 0.0),))
 
 
-var = define_variant(
-    _reduce_moments,
-    "var",
-    "var",
+@variant_of(_reduce_moments)
+def var() -> None:
     """Return the variance along axes.
 
     It takes one pass over the memory, and is accurate even if the mean is much larger than the deviations.
@@ -227,12 +221,11 @@ var = define_variant(
     >>> x = vd.asbuffer(np.array([1, 3, 5, 7], np.float32))
     >>> float(vd.var(x))
     5.0
-    """,
-)
-std = define_variant(
-    _reduce_moments,
-    "std",
-    "std",
+    """
+
+
+@variant_of(_reduce_moments)
+def std() -> None:
     """Return the standard deviation along axes, the square root of `var`, with the same parameters.
 
     Examples
@@ -240,8 +233,7 @@ std = define_variant(
     >>> x = vd.asbuffer(np.array([1, 3, 1, 3], np.float32))
     >>> float(vd.std(x))
     1.0
-    """,
-)
+    """
 
 
 # the signature of `min` and `max`
@@ -275,10 +267,8 @@ def _reduce_extreme(  # noqa: PLR0913
     return arguments.reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
 
 
-min = define_variant(
-    _reduce_extreme,
-    "min",
-    "min",
+@variant_of(_reduce_extreme)
+def min() -> None:
     """Return the minimum along axes; NaN if an element is NaN.
 
     Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
@@ -294,12 +284,11 @@ min = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
     >>> vd.min(x, axis=1).read(0)
     array([1., 0.], dtype=float32)
-    """,
-)
-max = define_variant(
-    _reduce_extreme,
-    "max",
-    "max",
+    """
+
+
+@variant_of(_reduce_extreme)
+def max() -> None:
     """Return the maximum along axes; see `min`.
 
     Examples
@@ -307,8 +296,7 @@ max = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
     >>> vd.max(x, axis=1).read(0)
     array([5., 7.], dtype=float32)
-    """,
-)
+    """
 
 
 def _find_extreme(
@@ -334,10 +322,8 @@ def _find_extreme(
     return reduce_array(array, accumulator, call)
 
 
-argmin = define_variant(
-    _find_extreme,
-    "argmin",
-    "argmin",
+@variant_of(_find_extreme)
+def argmin() -> None:
     """Return the index of the smallest element: the first of equal ones, or the first NaN.
 
     Parameters
@@ -361,12 +347,11 @@ argmin = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
     >>> vd.argmin(x, axis=1).read(0)
     array([0, 1])
-    """,
-)
-argmax = define_variant(
-    _find_extreme,
-    "argmax",
-    "argmax",
+    """
+
+
+@variant_of(_find_extreme)
+def argmax() -> None:
     """Return the index of the largest element; see `argmin`.
 
     Examples
@@ -374,8 +359,7 @@ argmax = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
     >>> vd.argmax(x, axis=1).read(0)
     array([1, 0])
-    """,
-)
+    """
 
 
 def _reduce_truth(
@@ -395,10 +379,8 @@ def _reduce_truth(
     return reduce_array(array, accumulators.make_truth(name == "all"), call)
 
 
-any = define_variant(
-    _reduce_truth,
-    "any",
-    "any",
+@variant_of(_reduce_truth)
+def any() -> None:
     """Return whether any element is nonzero; NaN is nonzero. See `sum` for the parameters.
 
     Examples
@@ -406,12 +388,11 @@ any = define_variant(
     >>> x = vd.asbuffer(np.array([[0, 0], [0, 1]], np.int32))
     >>> vd.any(x, axis=1).read(0)
     array([False,  True])
-    """,
-)
-all = define_variant(
-    _reduce_truth,
-    "all",
-    "all",
+    """
+
+
+@variant_of(_reduce_truth)
+def all() -> None:
     """Return whether all elements are nonzero; NaN is nonzero. See `sum` for the parameters.
 
     Examples
@@ -419,8 +400,7 @@ all = define_variant(
     >>> x = vd.asbuffer(np.array([[1, 0], [1, 1]], np.int32))
     >>> vd.all(x, axis=1).read(0)
     array([False,  True])
-    """,
-)
+    """
 
 
 @array_function

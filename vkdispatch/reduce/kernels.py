@@ -6,10 +6,8 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -154,31 +152,23 @@ def make_stage_kernel(
     * the numbers of a `ReductionParams`;
     * the parameters of the accumulator and the arguments of the sink, if it stores results.
     """
-    arguments: list[tuple[str, Any]] = []
-    if form.has_results:
-        arguments.append(("reduce_result", buffer[sink.out_type]))
-    if form.is_partial or form.is_segmented:
-        arguments += [(f"reduce_partials{i or ''}", buffer[kind]) for i, kind in enumerate(accumulator.kinds)]
-    if form.is_finishing:
-        arguments.append(("reduce_counters", buffer[dtype.uint32]))
-    own = len(arguments)
-    views: tuple[tuple[int, DType], ...] = ()
     if not form.is_partial:
         source = limit_loads(source, form.together)
-        views = source.views
-        arguments += zip(source.names, source.mapping.buffer_types, strict=True)
-        arguments += [
-            (f"reduce_{source.names[position]}_{view.name}", buffer[view]) for position, view in views
-        ]
-    inputs = len(arguments) - own - len(views)
-    arguments += [(f"reduce_{name}", constant[dtype.uint32]) for name in PARAMETERS]
-    numbers = len(arguments)
-    if form.has_results:
-        arguments += [(f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters]
-        arguments += sink.parameters
+    names, views = source.names, () if form.is_partial else source.views
+    partials = accumulator.kinds if form.is_partial or form.is_segmented else ()
+    arguments = [
+        *buffers(reduce_result=sink.out_type if form.has_results else None),
+        buffers(**{f"reduce_partials{i or ''}": kind for i, kind in enumerate(partials)}),
+        *buffers(reduce_counters=dtype.uint32 if form.is_finishing else None),
+        [] if form.is_partial else source.parameters,
+        buffers(**{f"reduce_{names[position]}_{view.name}": view for position, view in views}),
+        numbers(*(f"reduce_{name}" for name in PARAMETERS)),
+        accumulator.arguments if form.has_results else [],
+        sink.parameters if form.has_results else [],
+    ]
 
     def body(*variables: Any) -> None:
-        _Tracing(form, source, accumulator, sink, variables, own, inputs, numbers).run()
+        _Tracing(form, source, accumulator, sink, variables).run()
 
     plain = source.is_plain or form.is_partial
     function = source.mapping.mapping_function
@@ -216,24 +206,14 @@ class _Tracing:
         accumulator: accumulators.Accumulator,
         sink: Sink,
         variables: Sequence[Any],
-        own: int,
-        inputs: int,
-        numbers: int,
     ) -> None:
         self._form = form
         self._source = source
         self._accumulator = accumulator
         self._sink = sink
-        mine = list(variables[:own])
-        self._result = mine.pop(0) if form.has_results else None
-        self._counters = mine.pop() if form.is_finishing else None
-        self._partials = mine
-        self._arguments = variables[own : own + inputs]
-        self._views = variables[own + inputs : numbers - len(PARAMETERS)]
-        self._param = dict(zip(PARAMETERS, variables[numbers - len(PARAMETERS) : numbers], strict=True))
-        extra = variables[numbers:]
-        self._extra = extra[: len(accumulator.parameters)]
-        self._kept_for_sink = extra[len(accumulator.parameters) :]
+        self._result, self._partials, self._counters, self._arguments, self._views = variables[:5]
+        params, self._extra, self._kept_for_sink = variables[5:]
+        self._param = dict(zip(PARAMETERS, params, strict=True))
 
     # -- the kernel
 
@@ -273,15 +253,15 @@ class _Tracing:
         form = self._form
         index = vc.local_invocation_index()
         side = form.group // form.lanes
-        own: Any = 0
+        offset: Any = 0
         if form.layout == "columns":
             self._lane = (index // side).to_register("reduce_lane") if side > 1 else index
-            own = (index % side).to_register("reduce_column") if side > 1 else 0
+            offset = (index % side).to_register("reduce_column") if side > 1 else 0
         elif form.lanes == form.group:
             self._lane = index
         else:
             self._lane = (index % form.lanes).to_register("reduce_lane")
-            own = (index // form.lanes).to_register("reduce_row")
+            offset = (index // form.lanes).to_register("reduce_row")
         self._numbers: list[Any] = []
         self._kept: list[Any] = []
         for i in range(form.results):
@@ -292,7 +272,7 @@ class _Tracing:
                 self._numbers.append(self._block)
                 self._kept.append(None)
             else:
-                local = own + i * side
+                local = offset + i * side
                 kept = vc.any(self._block + 1 < self._param["blocks"], local < self._param["last"])
                 # invocations beyond the last result repeat the first of the block, and store nothing
                 self._numbers.append(self._block * (side * form.results) + vc.select(kept, local, 0))
@@ -338,9 +318,9 @@ class _Tracing:
         """Accumulate all whole chunks of this segment."""
         form, rounds = self._form, self._param["full"]
         if form.is_segmented and form.has_runs:
-            each = (rounds + (self._param["segments"] - 1)) // self._param["segments"]
-            self._run = vc.min(self._segment * each, rounds).to_register()
-            rounds = vc.min(each, rounds - self._run).to_register()
+            share = (rounds + (self._param["segments"] - 1)) // self._param["segments"]
+            self._run = vc.min(self._segment * share, rounds).to_register()
+            rounds = vc.min(share, rounds - self._run).to_register()
         elif form.is_segmented:
             segments = self._param["segments"]
             rounds = ((rounds + (segments - 1) - self._segment) // segments).to_register()
@@ -373,7 +353,7 @@ class _Tracing:
         positions = [[self._find_position(base, place) for place in places] for base in self._bases]
         if self._form.is_partial:
             return [[[accumulators.load_state(self._partials, place)] for place in row] for row in positions]
-        words = [[self._source.load(self._views, each) for each in row] for row in positions]
+        words = [[self._source.load(self._views, position) for position in row] for row in positions]
         return [
             [
                 self._source.values(self._arguments, position, word)
@@ -390,10 +370,10 @@ class _Tracing:
         if form.is_partial:
             return [accumulator.merge_all([state for (state,) in row]) for row in loaded]
         if form.columns > 1:
-            found = [[values[column] for values in row] for row in loaded for column in range(form.columns)]
+            columns = [[values[column] for values in row] for row in loaded for column in range(form.columns)]
             position = place_of
         else:
-            found = [[value for values in row for value in values] for row in loaded]
+            columns = [[value for values in row for value in values] for row in loaded]
 
             def position(number: Any) -> Any:
                 together = form.together
@@ -401,7 +381,7 @@ class _Tracing:
 
         return [
             accumulator.gather(values, accumulators.Place(position, origin))
-            for values, origin in zip(found, self._origins, strict=True)
+            for values, origin in zip(columns, self._origins, strict=True)
         ]
 
     def _reduce_rest(self) -> None:
@@ -493,30 +473,30 @@ class _Tracing:
         vc.memory_barrier_buffer()
         vc.barrier()
         with vc.if_block(index == 0):
-            ticket[0] = vc.atomic_add(self._counters[self._block], 1)  # type: ignore[index]
+            ticket[0] = vc.atomic_add(self._counters[self._block], 1)
         vc.barrier()
         with vc.if_block(ticket[0] == segments - 1):
             vc.memory_barrier_buffer()
             totals = [accumulator.start() for _ in self._totals]
             flight = max(1, form.partials // form.columns)
             with vc.for_block(0, segments, form.lanes * flight) as begin:
-                found: list[list[accumulators.State]] = [[] for _ in totals]
+                parts: list[list[accumulators.State]] = [[] for _ in totals]
                 insides = []
                 for i in range(flight):
                     segment = begin + self._lane + i * form.lanes
                     inside = segment < segments
                     insides.append(inside)
-                    for column, states in enumerate(found):
+                    for column, states in enumerate(parts):
                         place = self._find_partial(
                             self._find_number(number, column), vc.select(inside, segment, 0)
                         )
                         states.append(accumulators.load_state(self._partials, place))
-                for total, states in zip(totals, found, strict=True):
+                for total, states in zip(totals, parts, strict=True):
                     kept = [accumulator.select(*each) for each in zip(insides, states, strict=True)]
                     self._accumulator.add_to([total], [accumulator.merge_all(kept)])
             self._store(self._lanes.combine(totals), is_final=True)
             with vc.if_block(index == 0):
-                self._counters[self._block] = 0  # type: ignore[index]
+                self._counters[self._block] = 0
 
     def _count_columns(self) -> Any:
         form = self._form

@@ -1,25 +1,19 @@
 """Launches of reductions: planned for a shape, kept in the context, and run as one kernel or two."""
 
 import math
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, uint32
-from vkdispatch.base.native_module import native
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, take_zeros, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.tuning import PlanCache, memoize
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
@@ -29,12 +23,9 @@ from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
-# How many plans a context keeps.
-_MAX_KEPT = 1024
-# The least counters of a buffer, and how many buffers of a size take turns.
-_MIN_COUNTERS = 64
+# How many buffers of counters of a size take turns.
 _TURNS = 4
-_STATE_KEY = "reduce.state"
+_PLANS = "reduce.plans"
 
 
 @record(eq=False)
@@ -73,53 +64,6 @@ class Launches:
     partials: int
     kinds: tuple[DType, ...]
     counters: int
-
-
-class Counters:
-    """Buffers of zeros of one context, in several sizes. Workgroups count in them which one is the last.
-
-    Attributes
-    ----------
-    turns
-        The buffers of each size.
-    """
-
-    def __init__(self) -> None:
-        """Start without buffers."""
-        self.turns: dict[int, deque[Buffer[Any]]] = {}
-        self._lock = threading.Lock()
-
-    def zeros(self, count: int) -> Buffer[Any]:
-        """Return a buffer of at least `count` zeros, which a launch has to leave as zeros.
-
-        Several buffers take turns, so that launches that follow one another need not wait for each other.
-        """
-        with self._lock:
-            size = max(_MIN_COUNTERS, 1 << (count - 1).bit_length())
-            turns = self.turns.get(size)
-            if turns is None:
-                turns = self.turns[size] = deque(_make_zeros(size) for _ in range(_TURNS))
-                native.take_turns([each._native for each in turns])
-            turns.rotate(-1)
-            renew_contents(turns[-1])
-            return turns[-1]
-
-
-def _make_zeros(size: int) -> Buffer[Any]:
-    return cached_buffer(size, uint32, lambda: np.zeros(size, np.uint32), steady=True)
-
-
-class _ContextState:
-    """What a context keeps: counters, and the launches of calls for one tuning."""
-
-    def __init__(self) -> None:
-        self.counters = Counters()
-        self.edition = planning.tuning.edition
-        self.launches: dict[tuple[Any, ...], Launches] = {}
-
-
-def _state_of(context: Context) -> _ContextState:
-    return context._keep(_STATE_KEY, _ContextState)
 
 
 @record(eq=False)
@@ -182,21 +126,8 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
 
     The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
     """
-    state = _state_of(context)
-    edition = planning.tuning.edition
-    if state.edition != edition:
-        state.launches.clear()
-        state.edition = edition
-    key = (*key, bool(parse_check(None)))
-    found = state.launches.get(key)
-    if found is None:
-        found = plan()
-        while len(state.launches) >= _MAX_KEPT:
-            # the hash of a map changes with what it reads, and then its entry is not found
-            if state.launches.pop(next(iter(state.launches)), None) is None:
-                state.launches.clear()
-        state.launches[key] = found
-    return found
+    plans: PlanCache[Launches] = context._keep(_PLANS, PlanCache)
+    return plans.find(planning.tuning, (*key, bool(parse_check(None))), plan)
 
 
 def plan_launches(
@@ -238,7 +169,7 @@ def launch(
         partials = [function_buffer(launches.partials, kind, context=x.context) for kind in launches.kinds]
     results = [buffer, *partials] if form.has_results else partials
     if launches.counters:
-        results.append(_state_of(x.context).counters.zeros(launches.counters))
+        results.append(take_zeros(x.context, "reduce", launches.counters, turns=_TURNS))
     views = [x.arguments[position] for position in launches.views]
     last = arguments if form.has_results else ()
     first.kernel(*results, *x.arguments, *views, *first.numbers, *last, graph=graph)
@@ -249,16 +180,11 @@ def launch(
 @memoize
 def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
-    count = len(accumulator.parameters)
 
-    def body(result: Any, *variables: Any) -> None:
-        value = accumulator.finish(accumulator.start(), variables[:count])
-        sink.store(result, variables[count:], vc.global_invocation_id().x, value)
+    def body(result: Any, parameters: Any, mapping: Any) -> None:
+        value = accumulator.finish(accumulator.start(), parameters)
+        sink.store(result, mapping, vc.global_invocation_id().x, value)
 
-    arguments = [
-        ("reduce_result", buffer[sink.out_type]),
-        *((f"reduce_{name}", constant[kind]) for name, kind in accumulator.parameters),
-        *sink.parameters,
-    ]
+    arguments = [*buffers(reduce_result=sink.out_type), accumulator.arguments, sink.parameters]
     name = f"{accumulator.name}_of_nothing"
     return trace_kernel(name, body, arguments, _EMPTY_GROUP, exec_size="reduce_result.size")

@@ -82,7 +82,7 @@ def make_extreme(
     def combine(x: accumulators.State, y: accumulators.State) -> accumulators.State:
         if dtype.is_complex(kind):
             return tuple(of_parts(x, y))
-        return tuple(each for a, b in zip(x, y, strict=True) for each in of_parts([a], [b]))
+        return tuple(part for a, b in zip(x, y, strict=True) for part in of_parts([a], [b]))
 
     def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
         return accumulator.merge_all([tuple(accumulators.split_parts(value)) for value in values])
@@ -97,7 +97,7 @@ def make_extreme(
         combine,
         lambda state, _: accumulators.narrow(_restore(kind, state), out_type or kind),
         (),
-        (lambda state: tuple(subgroup(each) for each in state)) if whole else None,
+        (lambda state: tuple(subgroup(part) for part in state)) if whole else None,
     )
     return accumulator
 
@@ -219,7 +219,7 @@ def make_masked_mean(kind: dtype.DType, out_type: dtype.DType) -> accumulators.A
         lambda x, y: tuple(a + b for a, b in zip(x, y, strict=True)),
         finish,
         (),
-        lambda state: tuple(vc.subgroup_add(each) for each in state),
+        lambda state: tuple(vc.subgroup_add(part) for part in state),
     )
 
 
@@ -257,8 +257,8 @@ def make_moments(
         keep = [row.pop() for row in rows] if masked else None
         if place.origin is None:
             return _find_moments(rows, rows, None, keep, part, sums)
-        rows = [[each.to_register() for each in row] for row in rows]
-        origin = [each.to_register() for each in accumulators.split_floats(place.origin, part)]
+        rows = [[value.to_register() for value in row] for row in rows]
+        origin = [value.to_register() for value in accumulators.split_floats(place.origin, part)]
         steps = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
         return _find_moments(rows, steps, origin, keep, part, sums)
 
@@ -329,7 +329,7 @@ def _find_moments(
         Number of sums of squares: one for each component, or one for all.
     """
     zero = _make_constant(0, kind)
-    kept = [] if keep is None else [each.to_register() for each in keep]
+    kept = [] if keep is None else [flag.to_register() for flag in keep]
     if keep is None:
         n = _make_constant(len(rows), kind)
         share = _make_constant(1 / len(rows), kind)
@@ -340,24 +340,24 @@ def _find_moments(
     for number, column in enumerate(map(list, zip(*rows, strict=True))):
         if keep is not None:
             column = [
-                vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
+                vc.select(k > 0, value, zero).to_register() for k, value in zip(kept, column, strict=True)
             ]
         total = accumulators.combine_pairwise(operator.add, column)
         mean = vc.new_register(kind, total * share)
-        steps = [(each - mean).to_register() for each in column]
+        steps = [(value - mean).to_register() for value in column]
         if keep is not None:
-            steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
+            steps = [vc.select(k > 0, step, zero).to_register() for k, step in zip(kept, steps, strict=True)]
         square = vc.new_register(
             kind, accumulators.combine_pairwise(operator.add, [step * step for step in steps])
         )
         odd = [total] if origin is None else [total, origin[number]]
-        with vc.if_block(vc.any(*(_is_not_finite(each) for each in odd))):
+        with vc.if_block(vc.any(*(_is_not_finite(value) for value in odd))):
             # compilers may replace the difference of two infinities by 0
             mean[:] = zero
             square[:] = _make_constant(math.inf, kind)
             bad = column if keep is not None else [row[number] for row in values]
             bad = bad if origin is None else [*bad, origin[number]]
-            with vc.if_block(vc.any(*(_is_not_finite(each) for each in bad))):
+            with vc.if_block(vc.any(*(_is_not_finite(value) for value in bad))):
                 square[:] = _make_constant(math.nan, kind)
         means.append(mean)
         squares.append(square)
@@ -371,7 +371,7 @@ def _find_integer_moments(values: Sequence[Any], kind: dtype.DType) -> accumulat
     values = [accumulators.split_parts(value)[0] for value in values]
     total = accumulators.cast_value(accumulators.combine_pairwise(operator.add, values), kind).to_register()
     square = accumulators.cast_value(
-        accumulators.combine_pairwise(operator.add, [each * each for each in values]), kind
+        accumulators.combine_pairwise(operator.add, [value * value for value in values]), kind
     )
     mean = (total * _make_constant(1 / len(values), kind)).to_register()
     return (_make_constant(len(values), kind).to_register(), mean, (square - total * mean).to_register())

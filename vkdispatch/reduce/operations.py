@@ -38,8 +38,8 @@ class ReduceOp:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # copies and other processes get the predefined operation itself, so that `is_predefined` knows it
-        own = next((name for name, value in globals().items() if value is self), None)
-        return own or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
+        global_name = next((name for name, value in globals().items() if value is self), None)
+        return global_name or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
 
 
 SubgroupAdd = ReduceOp("add", operator.add, 0, vc.subgroup_add)
@@ -57,7 +57,7 @@ _OURS = (SubgroupAdd, SubgroupMul, *_ORDERING, *_BITWISE)
 
 def is_predefined(operation: ReduceOp) -> bool:
     """Whether an operation is predefined: a single expression that has each operand once."""
-    return any(operation is each for each in _OURS)
+    return any(operation is known for known in _OURS)
 
 
 def check_operation(operation: ReduceOp, kind: dtype.DType) -> None:
@@ -66,11 +66,11 @@ def check_operation(operation: ReduceOp, kind: dtype.DType) -> None:
         raise ArgumentValueError(
             f"reduction {operation.name!r}: results of booleans are not stored; map them to vd.uint32"
         )
-    if any(operation is each for each in _BITWISE) and not dtype.is_integer_dtype(wide_type(kind)):
+    if any(operation is known for known in _BITWISE) and not dtype.is_integer_dtype(wide_type(kind)):
         raise ArgumentValueError(
             f"reduction {operation.name!r}: expected integers, got {kind.name}; and, or, xor combine bits"
         )
-    if any(operation is each for each in _ORDERING) and (dtype.is_complex(kind) or dtype.is_matrix(kind)):
+    if any(operation is known for known in _ORDERING) and (dtype.is_complex(kind) or dtype.is_matrix(kind)):
         raise ArgumentValueError(
             f"reduction {operation.name!r}: {kind.name} has no order; reduce its magnitude, or its components"
         )

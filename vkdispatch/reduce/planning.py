@@ -22,71 +22,43 @@ from vkdispatch.shader.program import parse_check
 class Tuning(Table, family="reduce"):
     """Numbers for GPUs."""
 
-    group = Number(
-        256,
-        "Invocations of a workgroup.",
-        (64, 128, 256, 512, 1024),
-        constraint="a power of two",
-        changes_rounding=True,
-    )
-    bytes_in_flight = Number(
-        128, "Bytes that an invocation loads before it uses any.", (32, 64, 128, 256), changes_rounding=True
-    )
-    most_elements = Number(64, "Elements that an invocation combines in one round.")
-    most_mapped = Number(32, "The same where elements are mapped.", (8, 16, 32, 64), changes_rounding=True)
-    bytes_of_short = Number(
-        64,
-        "Bytes that an invocation loads of several short results.",
-        (16, 32, 64, 128),
-        changes_rounding=True,
-    )
-    most_results = Number(8, "The most short results that an invocation has.", (1, 2, 4, 8, 16))
-    groups = Number(
-        2112,
-        "Workgroups that share the work if there are fewer results.",
-        (128, 256, 528, 1056, 2112, 4224),
-        changes_rounding=True,
-    )
-    enough = Number(
-        512,
-        "Number of results from which on no workgroups share a result.",
-        (64, 128, 256, 512, 1024),
-        changes_rounding=True,
-    )
-    single = Number(2, "Chunks that one workgroup takes alone.", (1, 2, 4, 8), changes_rounding=True)
-    finishing = Number(
-        1,
-        "Whether the workgroup that finishes last combines the partial results of a result, in place of a "
-        "second launch (0 or 1).",
-        (0, 1),
-        changes_rounding=True,
-    )
-    column_bytes = Number(16, 'Bytes of a load in "columns".', (4, 8, 16), changes_rounding=True)
-    most_columns = Number(4, "The most columns of such a load.", (1, 2, 4), changes_rounding=True)
-    most_columns_of_states = Number(
-        2, "The same for states of several registers.", (1, 2, 4), changes_rounding=True
-    )
-    partials = Number(
-        8, "Partial results that an invocation has in flight.", (4, 8, 16), changes_rounding=True
-    )
-    column_flight = Number(
-        128, 'Bytes that an invocation has in flight in "columns".', (32, 64, 128, 256), changes_rounding=True
-    )
-    column_side = Number(
-        512,
-        "Bytes of a row that the invocations of a workgroup take side by side if columns are long.",
-        (128, 256, 512, 1024),
-        changes_rounding=True,
-    )
-    column_least = Number(
-        4,
-        "Least loads of an invocation if a workgroup takes short rows one below the other.",
-        (1, 2, 4, 8),
-        changes_rounding=True,
-    )
-    interleave = Number(
-        1, "Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).", (0, 1)
-    )
+    # Invocations of a workgroup. A power of two.
+    group = Number(256, (64, 128, 256, 512, 1024), changes_rounding=True)
+    # Bytes that an invocation loads before it uses any.
+    bytes_in_flight = Number(128, (32, 64, 128, 256), changes_rounding=True)
+    # Elements that an invocation combines in one round.
+    most_elements = Number(64)
+    # The same where elements are mapped.
+    most_mapped = Number(32, (8, 16, 32, 64), changes_rounding=True)
+    # Bytes that an invocation loads of several short results.
+    bytes_of_short = Number(64, (16, 32, 64, 128), changes_rounding=True)
+    # The most short results that an invocation has.
+    most_results = Number(8, (1, 2, 4, 8, 16))
+    # Workgroups that share the work if there are fewer results.
+    groups = Number(2112, (128, 256, 528, 1056, 2112, 4224), changes_rounding=True)
+    # Number of results from which on no workgroups share a result.
+    enough = Number(512, (64, 128, 256, 512, 1024), changes_rounding=True)
+    # Chunks that one workgroup takes alone.
+    single = Number(2, (1, 2, 4, 8), changes_rounding=True)
+    # Whether the workgroup that finishes last combines the partial results of a result, in place of a second
+    # launch (0 or 1).
+    finishing = Number(1, (0, 1), changes_rounding=True)
+    # Bytes of a load in "columns".
+    column_bytes = Number(16, (4, 8, 16), changes_rounding=True)
+    # The most columns of such a load.
+    most_columns = Number(4, (1, 2, 4), changes_rounding=True)
+    # The same for states of several registers.
+    most_columns_of_states = Number(2, (1, 2, 4), changes_rounding=True)
+    # Partial results that an invocation has in flight.
+    partials = Number(8, (4, 8, 16), changes_rounding=True)
+    # Bytes that an invocation has in flight in "columns".
+    column_flight = Number(128, (32, 64, 128, 256), changes_rounding=True)
+    # Bytes of a row that the invocations of a workgroup take side by side if columns are long.
+    column_side = Number(512, (128, 256, 512, 1024), changes_rounding=True)
+    # Least loads of an invocation if a workgroup takes short rows one below the other.
+    column_least = Number(4, (1, 2, 4, 8), changes_rounding=True)
+    # Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).
+    interleave = Number(1, (0, 1))
 
 
 class CpuTuning(Table, family="reduce.cpu", found_on=LLVMPIPE):
@@ -95,28 +67,22 @@ class CpuTuning(Table, family="reduce.cpu", found_on=LLVMPIPE):
     If all lanes together load more than a cache line of columns, few lines of each row stay in the cache.
     """
 
-    most_elements = Number(
-        16, "Elements that an invocation combines in one round.", (8, 16, 32), changes_rounding=True
-    )
-    most_columns = Number(4, 'The most columns of a load in "columns".', (1, 2, 4), changes_rounding=True)
-    column_bytes = Number(8, "Bytes of such a load.", (4, 8, 16), changes_rounding=True)
-    lane_loads = Number(
-        64,
-        "Loads of the longest rows that an invocation reduces alone.",
-        (16, 64, 256),
-        changes_rounding=True,
-    )
-    group = Number(
-        256,
-        "The largest workgroup of rows or columns side by side.",
-        (64, 128, 256),
-        constraint="a power of two",
-    )
-    group_loads = Number(4096, "The least loads that such a workgroup makes.", (1024, 4096, 16384))
-    groups = Number(
-        16, "The least workgroups that share the work.", (4, 8, 16, 32, 64, 128), changes_rounding=True
-    )
-    single = Number(128, "Chunks that one workgroup takes alone.", (32, 128, 512), changes_rounding=True)
+    # Elements that an invocation combines in one round.
+    most_elements = Number(16, (8, 16, 32), changes_rounding=True)
+    # The most columns of a load in "columns".
+    most_columns = Number(4, (1, 2, 4), changes_rounding=True)
+    # Bytes of such a load.
+    column_bytes = Number(8, (4, 8, 16), changes_rounding=True)
+    # Loads of the longest rows that an invocation reduces alone.
+    lane_loads = Number(64, (16, 64, 256), changes_rounding=True)
+    # The largest workgroup of rows or columns side by side. A power of two.
+    group = Number(256, (64, 128, 256))
+    # The least loads that such a workgroup makes.
+    group_loads = Number(4096, (1024, 4096, 16384))
+    # The least workgroups that share the work.
+    groups = Number(16, (4, 8, 16, 32, 64, 128), changes_rounding=True)
+    # Chunks that one workgroup takes alone.
+    single = Number(128, (32, 128, 512), changes_rounding=True)
 
 
 tuning = Tuning()

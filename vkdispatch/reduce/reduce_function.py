@@ -19,12 +19,11 @@ from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
-from vkdispatch.codegen.arguments import buffer
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import is_recorded
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.operands import Operand, check_overlap, lacks_elements, plain_output
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
@@ -80,13 +79,13 @@ def check_combination(name: str, operation: ReduceOp, kind: DType) -> None:
             )
             return
     for sign in (1, -1):
-        values = [sign * each[0] for each in _TRIPLES]
-        found = alone[sign]
-        if found and all(each == identity for each in found) and identity not in values:
+        values = [sign * triple[0] for triple in _TRIPLES]
+        results = alone[sign]
+        if results and all(result == identity for result in results) and identity not in values:
             warn(
                 f"reduction {name!r}: {identity:g} is no identity of the function: it makes "
-                f"{found[0]:g} of {identity:g} and {values[0]:g}; give the number that changes nothing, such "
-                "as 1 for a product, '-inf' for a maximum, 'inf' for a minimum"
+                f"{results[0]:g} of {identity:g} and {values[0]:g}; give the number that changes nothing, "
+                "such as 1 for a product, '-inf' for a maximum, 'inf' for a minimum"
             )
             return
 
@@ -113,8 +112,7 @@ def _try_numbers(
             out[i, place] = value
 
     count, host = len(_TRIPLES), np.float64 if is_float_dtype(wide) else np.int64
-    arguments = [("out", buffer[wide]), ("given", buffer[wide])]
-    kernel = trace_kernel("try", body, arguments, count, exec_size=count)
+    kernel = trace_kernel("try", body, buffers(out=wide, given=wide), count, exec_size=count)
     given = np.array(_TRIPLES).astype(_numpy_type(wide))
     out = np.zeros((count, 4), given.dtype)
     with np.errstate(all="ignore"):
@@ -371,11 +369,11 @@ class ReduceFunction(Referenced):
 
     def _find_accumulator(self, context: Context) -> Accumulator:
         features = device_facts(context).features
-        found = self._accumulators.get(features)
-        if found is None:
+        accumulator = self._accumulators.get(features)
+        if accumulator is None:
             made = make_accumulator(self.reduction, self.out_type, features)
-            found = self._accumulators.setdefault(features, made)
-        return found
+            accumulator = self._accumulators.setdefault(features, made)
+        return accumulator
 
     # -- the generated code
 

@@ -3,7 +3,6 @@
 import math
 import operator
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +12,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.families.kernels import Argument, buffers, numbers
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.values import (
@@ -129,27 +128,25 @@ class Form(Protocol):
 
 
 def declare_arguments(
-    form: Form, kind: dt.DType, source: Source, sink: Sink, numbers: Sequence[str]
-) -> list[tuple[str, Any]]:
-    """Return names and annotations of a kernel's arguments; `kind` is the dtype that is combined."""
-    arguments: list[tuple[str, Any]] = []
-    if form.mode != "reduce":
-        arguments.append(("scan_result", buffer[sink.out_type]))
-        view = choose_result_view(form.together, sink)
-        if view is not None:
-            arguments.append(("scan_result_view", buffer[view[0]]))
-    if form.mode == "reduce" or form.is_carried:
-        arguments.append(("scan_partials", buffer[kind]))
-        if form.is_segmented:
-            arguments.append(("scan_partial_flags", buffer[dt.uint32]))
-    arguments += [(name, buffer[words]) for name, words in form.board]
-    if form.flag_type is not None:
-        arguments.append(("scan_flags", buffer[form.flag_type]))
-    arguments += source.parameters
-    arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
-    if form.mode != "reduce":
-        arguments += sink.parameters
-    return arguments + [(f"scan_{name}", constant[dt.uint32]) for name in numbers]
+    form: Form, kind: dt.DType, source: Source, sink: Sink, names: Sequence[str]
+) -> list[Argument | list[Argument]]:
+    """Return a kernel's arguments; `kind` is the dtype that is combined, `names` those of its numbers."""
+    has_results, has_partials = form.mode != "reduce", form.mode == "reduce" or form.is_carried
+    view = choose_result_view(form.together, sink)
+    return [
+        *buffers(
+            scan_result=sink.out_type if has_results else None,
+            scan_result_view=view[0] if has_results and view else None,
+            scan_partials=kind if has_partials else None,
+            scan_partial_flags=dt.uint32 if has_partials and form.is_segmented else None,
+        ),
+        buffers(**dict(form.board)),
+        *buffers(scan_flags=form.flag_type),
+        source.parameters,
+        buffers(**{f"scan_{source.names[at]}_{word.name}": word for at, word in source.views}),
+        sink.parameters if has_results else [],
+        numbers(*(f"scan_{name}" for name in names)),
+    ]
 
 
 @record(eq=False)
@@ -177,30 +174,18 @@ class Variables:
     partial_flags: Any
     board: tuple[Any, ...]
     flags: Any
-    arguments: list[Any]
-    views: list[Any]
+    arguments: tuple[Any, ...]
+    views: tuple[Any, ...]
     number: dict[str, Any]
 
 
-def unpack_variables(
-    form: Form, source: Source, sink: Sink, variables: Sequence[Any], numbers: Sequence[str]
-) -> Variables:
-    """Return the variables of a kernel by their meaning."""
-    left = iter(variables)
-    has_results = form.mode != "reduce"
-    view = choose_result_view(form.together, sink) if has_results else None
-    result = next(left) if has_results else None
-    result_view = next(left) if view else None
-    has_partials = form.mode == "reduce" or form.is_carried
-    partials = next(left) if has_partials else None
-    partial_flags = next(left) if has_partials and form.is_segmented else None
-    board = tuple(islice(left, len(form.board)))
-    flags = next(left) if form.flag_type is not None else None
-    arguments = list(islice(left, len(source.annotations)))
-    views = list(islice(left, len(source.views)))
-    sink_arguments = list(islice(left, len(sink.annotations))) if has_results else []
-    store = ResultStore(sink, view, result, result_view, sink_arguments, form.together)
-    number = dict(zip(numbers, left, strict=True))
+def name_variables(form: Form, sink: Sink, variables: Sequence[Any], names: Sequence[str]) -> Variables:
+    """Return the variables of `declare_arguments` by their meaning."""
+    result, result_view, partials, partial_flags, *rest = variables
+    board, flags, arguments, views, mapping, values = rest
+    view = choose_result_view(form.together, sink)
+    store = ResultStore(sink, view, result, result_view, mapping, form.together)
+    number = dict(zip(names, values, strict=True))
     return Variables(store, partials, partial_flags, board, flags, arguments, views, number)
 
 
@@ -211,14 +196,14 @@ def launch_values(
     result: Buffer[Any],
     own: Sequence[Buffer[Any]],
     flags: Buffer[Any] | None,
-    numbers: Sequence[int],
+    given_numbers: Sequence[int],
 ) -> list[Any]:
     """Return what a kernel is launched with; `own` are partial results, or the board of a look-back."""
     values = [*own, *([] if flags is None else [flags]), *x.arguments, *x.views]
     if form.mode != "reduce":
         results = [result, result] if choose_result_view(form.together, output.sink) else [result]
         values = [*results, *values, *output.arguments]
-    return [*values, *numbers]
+    return [*values, *given_numbers]
 
 
 # ---- The operations of scans: any associative function, applied in the order of the elements -------------

@@ -20,7 +20,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, unpack_variables
+from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, name_variables
 from vkdispatch.scans.lookback import Algebra, Item, apply_prefix, fold
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -71,8 +71,8 @@ def make_columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, si
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
-        own = unpack_variables(form, source, sink, variables, NUMBERS)
-        _ColumnsTrace(form, operation, source, own).run()
+        named = name_variables(form, sink, variables, NUMBERS)
+        _ColumnsTrace(form, operation, source, named).run()
 
     name = f"{operation.name}_columns_{form.mode}"
     return trace_kernel(name, body, arguments, form.group, "scan_blocks * scan_segments")
@@ -157,8 +157,8 @@ class _ColumnsTrace:
         rows = [row for _, row in self._rows]
         begins = [self._is_first(row, position) for row, position in zip(rows, positions, strict=True)]
         columns = [([row[i] for row in values], [row[i] for row in begins]) for i in range(form.together)]
-        own = [fold(algebra, *column) for column in columns]
-        exchanged = self._exchange(own)
+        totals = [fold(algebra, *column) for column in columns]
+        exchanged = self._exchange(totals)
         for column, carry, (before, whole) in zip(columns, carries, exchanged, strict=True):
             prefix = algebra.join(carry, before)
             after = algebra.join(carry, whole)

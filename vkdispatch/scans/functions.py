@@ -10,7 +10,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike, parse_axis, parse_dtype, split_shape
-from vkdispatch.families.calls import array_function, define_variant
+from vkdispatch.families.calls import array_function, variant_of
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import sum_type, wide_type
 from vkdispatch.scans.arguments import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
@@ -297,48 +297,6 @@ def scan(function: Any = None, identity: Any = None) -> Any:
 # Running sums, products and extremes, as NumPy's.
 
 
-_DOCUMENTATION = """Return {summary}.
-
-    Parameters
-    ----------
-    x
-        A buffer, or a map called with its arguments.
-    axis
-        The axis to scan along. None scans all elements as one row.
-    dtype
-        dtype of the {what}. Default: {default}.
-    out
-        A buffer for the result, with its shape and dtype. It can be x, or a buffer that a map of x reads only
-        at the mapped index.
-    exclusive
-        Whether each result combines only the elements before it. The first result is then {identity}.
-    reverse
-        Whether to start with the last element.
-    segments
-        Where segments begin; the scan restarts there. Either a buffer of bool with x's shape, or, for one
-        row, a buffer of integers: the indices, in any order. Indices beyond the end, and negative ones, are
-        ignored. Negative ones raise a ValueError at a later wait or read, unless the call is recorded.
-    output_map
-        A `vd.map` that is applied to each result.
-    graph
-        The graph to record into; None means the thread's `vd.global_graph()`.
-
-    Returns
-    -------
-    A buffer of x's shape, or of x's size if `axis` is None, of `dtype`, or of what the output map returns.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is invalid, or the dtype has no such {what}.
-
-    Examples
-    --------
-    >>> vd.{name}(vd.asbuffer(np.array({values}, np.float32))).read(0)
-    array({results}, dtype=float32)
-    """
-
-
 # sums of booleans tell whether any was true, products whether all were
 _BOOLEAN_NAMES = {"cumsum": "cummax", "cumprod": "cummin"}
 
@@ -390,60 +348,86 @@ def _accumulate(  # noqa: PLR0913
     return run_scan(name, operation, values, kind, options)
 
 
-_SUM_TYPE = "that of x, but int64 or uint64 for booleans and narrower integers"
-cumsum = define_variant(
-    _accumulate,
-    "cumsum",
-    "cumsum",
-    _DOCUMENTATION.format(
-        name="cumsum",
-        values="[1, 2, 3, 4]",
-        results="[ 1.,  3.,  6., 10.]",
-        summary="running sums, as `numpy.cumsum`",
-        what="sums",
-        default=_SUM_TYPE,
-        identity="0",
-    ),
-)
-cumprod = define_variant(
-    _accumulate,
-    "cumprod",
-    "cumprod",
-    _DOCUMENTATION.format(
-        name="cumprod",
-        values="[1, 2, 3, 4]",
-        results="[ 1.,  2.,  6., 24.]",
-        summary="running products, as `numpy.cumprod`",
-        what="products",
-        default=_SUM_TYPE,
-        identity="1",
-    ),
-)
-cummax = define_variant(
-    _accumulate,
-    "cummax",
-    "cummax",
-    _DOCUMENTATION.format(
-        name="cummax",
-        values="[1, 3, 2, 5]",
-        results="[1., 3., 3., 5.]",
-        summary="the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on",
-        what="maxima",
-        default="that of x",
-        identity="-infinity, or the smallest number",
-    ),
-)
-cummin = define_variant(
-    _accumulate,
-    "cummin",
-    "cummin",
-    _DOCUMENTATION.format(
-        name="cummin",
-        values="[4, 3, 5, 1]",
-        results="[4., 3., 3., 1.]",
-        summary="the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on",
-        what="minima",
-        default="that of x",
-        identity="infinity, or the largest number",
-    ),
-)
+@variant_of(_accumulate)
+def cumsum() -> None:
+    """Return running sums, as `numpy.cumsum`.
+
+    Parameters
+    ----------
+    x
+        A buffer, or a map called with its arguments.
+    axis
+        The axis to scan along. None scans all elements as one row.
+    dtype
+        dtype of the sums. Default: that of x, but int64 or uint64 for booleans and narrower integers.
+    out
+        A buffer for the result, with its shape and dtype. It can be x, or a buffer that a map of x reads only
+        at the mapped index.
+    exclusive
+        Whether each result combines only the elements before it. The first result is then 0.
+    reverse
+        Whether to start with the last element.
+    segments
+        Where segments begin; the scan restarts there. Either a buffer of bool with x's shape, or, for one
+        row, a buffer of integers: the indices, in any order. Indices beyond the end, and negative ones, are
+        ignored. Negative ones raise a ValueError at a later wait or read, unless the call is recorded.
+    output_map
+        A `vd.map` that is applied to each result.
+    graph
+        The graph to record into; None means the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A buffer of x's shape, or of x's size if `axis` is None, of `dtype`, or of what the output map returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is invalid, or the dtype has no such sums.
+
+    Examples
+    --------
+    >>> vd.cumsum(vd.asbuffer(np.array([1, 2, 3, 4], np.float32))).read(0)
+    array([ 1.,  3.,  6., 10.], dtype=float32)
+    """
+
+
+@variant_of(_accumulate)
+def cumprod() -> None:
+    """Return running products, as `numpy.cumprod`.
+
+    Parameters, dtypes and errors are those of `cumsum`. With `exclusive` the first result is 1.
+
+    Examples
+    --------
+    >>> vd.cumprod(vd.asbuffer(np.array([1, 2, 3, 4], np.float32))).read(0)
+    array([ 1.,  2.,  6., 24.], dtype=float32)
+    """
+
+
+@variant_of(_accumulate)
+def cummax() -> None:
+    """Return the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on.
+
+    Parameters and errors are those of `cumsum`, but the default of `dtype` is that of x. With `exclusive` the
+    first result is -infinity, or the smallest number.
+
+    Examples
+    --------
+    >>> vd.cummax(vd.asbuffer(np.array([1, 3, 2, 5], np.float32))).read(0)
+    array([1., 3., 3., 5.], dtype=float32)
+    """
+
+
+@variant_of(_accumulate)
+def cummin() -> None:
+    """Return the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on.
+
+    Parameters and errors are those of `cummax`. With `exclusive` the first result is infinity, or the largest
+    number.
+
+    Examples
+    --------
+    >>> vd.cummin(vd.asbuffer(np.array([4, 3, 5, 1], np.float32))).read(0)
+    array([4., 3., 3., 1.], dtype=float32)
+    """

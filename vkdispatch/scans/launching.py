@@ -1,16 +1,13 @@
 """The launches of a scan: which kernels, with which arguments and scratch memory."""
 
-from functools import partial
-from threading import Lock
 from typing import Any
 
-import numpy as np
-
-from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import take_zeros
 from vkdispatch.families.operands import Operand, Output, parse_operand, parse_output
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import word_count
@@ -203,34 +200,18 @@ def _scan_of_partials(task: ScanTask, partials: tuple[Buffer[Any], ...]) -> Scan
     )
 
 
-_BOARD = "scans.board"
+# Boards are seldom smaller, so that there are few of them.
 _MIN_SLOTS = 1 << 14
-_board_lock = Lock()
 
 
 def _take_board(
     context: Context, kind: DType, ranges: planning.Ranges, lanes: planning.LaneFacts
 ) -> tuple[Buffer[Any], ...]:
-    """Return the context's board for look-backs. It is replaced by a larger one when it is too small."""
-    each = ranges.each if ranges.rows == "apart" else ranges.groups
-    slots, has_longs = count_slots(ranges.groups // each, each, lanes.size), lanes.has_long_atomics
-    words = slots * word_count(kind)
-    wanted = (COUNTERS + words, 0) if has_longs else (COUNTERS + slots, words)
-    name = f"{_BOARD}.{has_longs}"
-    with _board_lock:
-        known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
-        sizes = tuple(buffer.size for buffer in known)
-        fits = known and all(size >= need for size, need in zip(sizes, wanted, strict=False))
-        if fits:
-            renew_contents(known[0])
-            return known
-        # recorded graphs keep the board that they were recorded with
-        sizes = tuple(1 << (max(need, _MIN_SLOTS) - 1).bit_length() for need in wanted if need)
-        board_kind = uint64 if has_longs else uint32
-        zeros = partial(np.zeros, sizes[0], np.uint64 if has_longs else np.uint32)
-        board = (
-            cached_buffer(sizes[0], board_kind, zeros, context, steady=True),
-            *(function_buffer(size, board_kind, context, steady=True) for size in sizes[1:]),
-        )
-        context.kept[name] = board
-        return board
+    """Return the context's board for look-backs."""
+    tiles = ranges.each if ranges.rows == "apart" else ranges.groups
+    slots = count_slots(ranges.groups // tiles, tiles, lanes.size)
+    words = max(slots * word_count(kind), _MIN_SLOTS)
+    if lanes.has_long_atomics:
+        return (take_zeros(context, "scans", COUNTERS + words, uint64),)
+    tags = take_zeros(context, "scans", COUNTERS + max(slots, _MIN_SLOTS))
+    return tags, take_zeros(context, "scans.words", words)

@@ -204,9 +204,9 @@ def fold(algebra: Algebra, row: Sequence[Any], begins: Sequence[Any]) -> Item:
     `begins` tells for each whether a segment begins there: a GPU value, or None if none ever does.
     """
     value = row[0]
-    for each, begin in zip(row[1:], begins[1:], strict=True):
-        both = algebra.operation.combine(value, each)
-        value = both if begin is None else vc.select(begin, each, both).to_register()
+    for element, begin in zip(row[1:], begins[1:], strict=True):
+        both = algebra.operation.combine(value, element)
+        value = both if begin is None else vc.select(begin, element, both).to_register()
     if not algebra.is_segmented:
         return Item(value)
     known = [begin for begin in begins if begin is not None]
@@ -362,22 +362,22 @@ class Board:
         """Return the total of the tiles before; `whole` is the total of this one."""
         algebra, lanes, fan = self._algebra, self._lanes, self._lanes.size
         lane = lanes.lane
-        each = self._tiles if self._each is None else self._each
-        blocks_each = (each + (fan - 1)) // fan
+        length = self._tiles if self._each is None else self._each
+        blocks_each = (length + (fan - 1)) // fan
         tiles_at: Any = 0
-        rows = 1 if self._each is None else self._tiles // each
+        rows = 1 if self._each is None else self._tiles // length
         blocks_at, sections_at = self._tiles, self._tiles + rows * blocks_each
-        own = tile
+        position = tile
         if self._each is not None:
-            row = (tile // each).to_register()
-            tiles_at = (row * each).to_register()
-            own = (tile - tiles_at).to_register()
+            row = (tile // length).to_register()
+            tiles_at = (row * length).to_register()
+            position = (tile - tiles_at).to_register()
             sections_at = sections_at + row * ((blocks_each + (fan - 1)) // fan)
             blocks_at = blocks_at + row * blocks_each
         blocks_at, sections_at = blocks_at.to_register(), sections_at.to_register()
-        block = (own // fan).to_register()
+        block = (position // fan).to_register()
         section = (block // fan).to_register()
-        place = (own % fan).to_register()
+        place = (position % fan).to_register()
         of_section = (block % fan).to_register()
         is_last = place == fan - 1
         # blocks whose tiles are read directly: this one, and those just before it
@@ -423,7 +423,7 @@ class Board:
         own_section = lanes.item_at(totals, fan - 1)
         earlier = _mark_present(section > 0, shared.read(fan + 1))
         in_block = _mark_present(place > 0, shared.read(fan))
-        self._end(own + 1 == each)
+        self._end(position + 1 == length)
         ends = vc.all(is_last, of_section == fan - 1)
         with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
             self._put(sections_at + section, algebra.join(earlier, own_section))
@@ -458,8 +458,8 @@ class Board:
             word[:] = pair.x
             tags.append(self._decode_tag(pair.y))
         least = tags[0]
-        for each in tags[1:]:
-            least = vc.min(least, each)
+        for other in tags[1:]:
+            least = vc.min(least, other)
         tag[:] = least
 
     def _decode_tag(self, tag: Any) -> Any:

@@ -32,7 +32,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, unpack_variables
+from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, name_variables
 from vkdispatch.scans.lookback import Algebra, Board, Item, Lanes, apply_prefix, fold
 from vkdispatch.scans.planning import LaneFacts
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -111,8 +111,8 @@ def make_rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Si
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 
     def body(*variables: Any) -> None:
-        own = unpack_variables(form, source, sink, variables, NUMBERS)
-        _RowsTrace(form, operation, source, own).run()
+        named = name_variables(form, sink, variables, NUMBERS)
+        _RowsTrace(form, operation, source, named).run()
 
     name = f"{operation.name}_{form.mode}"
     return trace_kernel(name, body, arguments, form.group, "scan_groups")

@@ -7,10 +7,9 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import is_recorded
-from vkdispatch.families.kernels import clear_buffer, note_bad_starts, trace_kernel
+from vkdispatch.families.kernels import buffers, clear_buffer, note_bad_starts, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
@@ -88,7 +87,7 @@ def _make_mark_kernel(kind: DType) -> ShaderFunction:
         with vc.if_block(vc.all(place >= 0, place < size)):
             flags[place] = place >= 0
 
-    arguments = [("flags", buffer[bool_]), ("places", buffer[kind])]
+    arguments = buffers(flags=bool_, places=kind)
     return trace_kernel(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")
 
 
@@ -144,14 +143,14 @@ def _make_tile_sums_kernel() -> ShaderFunction:
         for i in range(_EACH):
             with vc.if_block(first + i < size):
                 own_counts[i][:] = counts[first + i]
-        own = vc.new_uint_register(0)
+        lane_total = vc.new_uint_register(0)
         for value in own_counts:
-            own += value
+            lane_total += value
         memory = vc.shared_buffer(uint32, _GROUP)
-        memory[lane] = own
+        memory[lane] = lane_total
         vc.barrier()
         step = 1
-        total = own.to_register()
+        total = lane_total.to_register()
         while step < _GROUP:
             with vc.if_block(lane >= step):
                 total += memory[lane - step]
@@ -159,7 +158,7 @@ def _make_tile_sums_kernel() -> ShaderFunction:
             memory[lane] = total
             vc.barrier()
             step *= 2
-        before = (total - own).to_register()
+        before = (total - lane_total).to_register()
         for i in range(_EACH):
             with vc.if_block(first + i <= size):
                 sums[first + i] = before
@@ -167,7 +166,7 @@ def _make_tile_sums_kernel() -> ShaderFunction:
         with vc.if_block(lane == _GROUP - 1):
             totals[tile] = total
 
-    arguments = [("sums", buffer[uint32]), ("totals", buffer[uint32]), ("counts", buffer[uint32])]
+    arguments = buffers(sums=uint32, totals=uint32, counts=uint32)
     return trace_kernel("tile_sums", tile_sums, arguments, _GROUP, _WORKGROUPS)
 
 
@@ -181,5 +180,4 @@ def _make_add_totals_kernel() -> ShaderFunction:
             with vc.if_block(place < sums.shape.w):
                 sums[place] = sums[place] + start
 
-    arguments = [("sums", buffer[uint32]), ("before", buffer[uint32])]
-    return trace_kernel("add_totals", add_totals, arguments, _GROUP, _WORKGROUPS)
+    return trace_kernel("add_totals", add_totals, buffers(sums=uint32, before=uint32), _GROUP, _WORKGROUPS)

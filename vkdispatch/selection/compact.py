@@ -12,11 +12,10 @@ from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.calls import array_function, repeatable
-from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.selection import compaction
@@ -183,8 +182,8 @@ def nonzero(
     count = _read_total(x, bits, starts, "x") if size is None else size
     indices = _write_indices(x, bits, starts, count, graph)
     if size:
-        for each in indices:
-            compaction.fill_rest(each, starts, fill_value, graph)
+        for result in indices:
+            compaction.fill_rest(result, starts, fill_value, graph)
     return indices
 
 
@@ -257,9 +256,7 @@ def _make_total_kernel() -> ShaderFunction:
     def trace(starts: Any, total: Any) -> None:
         total[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
 
-    return trace_kernel(
-        "total", trace, [("starts", buffer[dtype.uint32]), ("total", buffer[dtype.int64])], 1, 1
-    )
+    return trace_kernel("total", trace, buffers(starts=dtype.uint32, total=dtype.int64), 1, 1)
 
 
 @dataclass(frozen=True)
@@ -270,9 +267,9 @@ class Values(compaction.Writer):
     sink: operands.Sink
     name = "compact"
 
-    def arguments(self) -> list[tuple[str, Any]]:
+    def arguments(self) -> list[Argument | list[Argument]]:
         """See `Writer`."""
-        return [("kept", buffer[self.sink.out_type]), *self.source.parameters, *self.sink.parameters]
+        return [*buffers(kept=self.sink.out_type), self.source.parameters, self.sink.parameters]
 
     @property
     def reads_all(self) -> bool:  # type: ignore[override]
@@ -282,12 +279,12 @@ class Values(compaction.Writer):
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
         """See `Writer`."""
-        return self.source.value(variables[1 : 1 + len(self.source.annotations)], index)
+        return self.source.value(variables[1], index)
 
     def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
-        count = 1 + len(self.source.annotations)
-        self.sink.store(variables[0], variables[count:], place, value)
+        kept, _, mapping = variables
+        self.sink.store(kept, mapping, place, value)
 
 
 @dataclass(frozen=True)
@@ -297,14 +294,14 @@ class Indices(compaction.Writer):
     axes: int
     name = "nonzero"
 
-    def arguments(self) -> list[tuple[str, Any]]:
+    def arguments(self) -> list[Argument | list[Argument]]:
         """See `Writer`."""
-        results = [(f"indices{axis}", buffer[dtype.int64]) for axis in range(self.axes)]
-        return [*results, *((f"length{axis}", constant[dtype.uint32]) for axis in range(1, self.axes))]
+        results = buffers(**{f"indices{axis}": dtype.int64 for axis in range(self.axes)})
+        return [results, numbers(*(f"length{axis}" for axis in range(1, self.axes)))]
 
     def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
-        results, lengths = variables[: self.axes], variables[self.axes :]
+        results, lengths = variables
         left = index.to_register("flat_index")
         for axis in range(self.axes - 1, 0, -1):
             quotient = (left // lengths[axis - 1]).to_register()
@@ -468,14 +465,16 @@ def _write_heads(
         writer = Heads(
             copied, operands.parse_output(None, copied).sink if plain else sink.sink, requested, kind
         )
-        others = [each for each in (positions, results.index, heads, results.inverse) if each is not None]
+        others = [
+            buffer for buffer in (positions, results.index, heads, results.inverse) if buffer is not None
+        ]
         flags = compaction.flags_from(bits, starts, values.size)
         compaction.write_elements(
             flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph
         )
     if count and results.counts is not None:
-        own = (starts,) if has_size else ()
-        _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
+        ends = (starts,) if has_size else ()
+        _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *ends, graph=graph)
     return results.values, results.index, results.inverse, results.counts
 
 
@@ -499,7 +498,7 @@ class _Results:
 
     def pack(self) -> Any:
         """Return the results as `unique` does."""
-        others = [each for each in (self.index, self.inverse, self.counts) if each is not None]
+        others = [buffer for buffer in (self.index, self.inverse, self.counts) if buffer is not None]
         return (self.values, *others) if others else self.values
 
 
@@ -531,9 +530,9 @@ def _return_nothing(
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
         compaction.fill_rest(results.values, none, fill_value, graph)
-        for each in (results.index, results.counts):
-            if each is not None:
-                clear_buffer(each, graph)
+        for result in (results.index, results.counts):
+            if result is not None:
+                clear_buffer(result, graph)
     return results.pack()
 
 
@@ -566,48 +565,39 @@ class Heads(compaction.Writer):
         """See `Writer`."""
         return self.requested.inverse
 
-    def arguments(self) -> list[tuple[str, Any]]:
+    def arguments(self) -> list[Argument | list[Argument]]:
         """See `Writer`."""
-        requested = self.requested
-        buffers: list[tuple[str, DType]] = [
-            ("unique_values", self.sink.out_type),
-            ("unique_keys", self.kind),
-            *([("unique_positions", self.position)] if self.position else []),
-            *([("unique_index", dtype.int64)] if requested.index else []),
-            *([("unique_heads", dtype.int64)] if requested.counts else []),
-            *([("unique_inverse", dtype.int64)] if requested.inverse else []),
+        return [
+            *buffers(
+                unique_values=self.sink.out_type,
+                unique_keys=self.kind,
+                unique_positions=self.position,
+                unique_index=dtype.int64 if self.requested.index else None,
+                unique_heads=dtype.int64 if self.requested.counts else None,
+                unique_inverse=dtype.int64 if self.requested.inverse else None,
+            ),
+            self.sink.parameters,
         ]
-        own = [(name, buffer[kind]) for name, kind in buffers]
-        return [*own, *self.sink.parameters]
-
-    def _split(self, variables: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
-        names = [name for name, _ in self.arguments()]
-        count = len(names) - len(self.sink.names)
-        return dict(zip(names[:count], variables, strict=False)), variables[count:]
-
-    def _position(self, own: dict[str, Any], index: Any) -> Any:
-        return unpack_position(own["unique_positions"][index])
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
         """See `Writer`."""
-        own, _ = self._split(variables)
-        return own["unique_keys"][index].to_register()
+        _, keys, *_ = variables
+        return keys[index].to_register()
 
     def write(self, variables: Sequence[Any], place: Any, index: Any, value: Any) -> None:
         """See `Writer`."""
-        own, others = self._split(variables)
-        values = own["unique_values"]
+        values, _, positions, firsts, heads, _, mapping = variables
         with vc.if_block(place.to_dtype(dtype.int32) < values.shape.w):
-            self.sink.store(values, others, place, value)
-            if self.requested.index:
-                own["unique_index"][place] = self._position(own, index).to_dtype(dtype.int64)
-        if self.requested.counts:
-            own["unique_heads"][place] = index.to_dtype(dtype.int64)
+            self.sink.store(values, mapping, place, value)
+            if firsts is not None:
+                firsts[place] = unpack_position(positions[index]).to_dtype(dtype.int64)
+        if heads is not None:
+            heads[place] = index.to_dtype(dtype.int64)
 
     def visit(self, variables: Sequence[Any], rank: Any, index: Any) -> None:
         """See `Writer`."""
-        own, _ = self._split(variables)
-        own["unique_inverse"][self._position(own, index)] = (rank - 1).to_dtype(dtype.int64)
+        _, _, positions, _, _, inverse, _ = variables
+        inverse[unpack_position(positions[index])] = (rank - 1).to_dtype(dtype.int64)
 
 
 @memoize
@@ -617,9 +607,9 @@ def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     With `has_size` there may be more counts than heads, or fewer; `starts` has the number of heads.
     """
 
-    def trace(counts: Any, heads: Any, keys: Any, *starts: Any) -> None:
+    def trace(counts: Any, heads: Any, keys: Any, starts: Any) -> None:
         index = vc.global_invocation_id().x
-        runs = (starts[0][starts[0].shape.w - 1] if has_size else counts.shape.w).to_register()
+        runs = (starts[starts.shape.w - 1] if has_size else counts.shape.w).to_register()
         count = vc.new_int64_register(0)
         with vc.if_block(index < runs):
             end = vc.new_int64_register(0)
@@ -630,12 +620,8 @@ def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
             count[:] = end - heads[index]
         counts[index] = count
 
-    arguments = [
-        ("counts", buffer[dtype.int64]),
-        ("heads", buffer[dtype.int64]),
-        ("keys", buffer[kind]),
-        *([("starts", buffer[dtype.uint32])] if has_size else []),
-    ]
+    starts = dtype.uint32 if has_size else None
+    arguments = buffers(counts=dtype.int64, heads=dtype.int64, keys=kind, starts=starts)
     return trace_kernel("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
 
 
@@ -643,6 +629,6 @@ def _fill_rest(results: _Results, starts: Buffer[Any], fill_value: Any, graph: C
     """Fill the places after the last distinct element."""
     if fill_value is not None:
         compaction.fill_rest(results.values, starts, fill_value, graph)
-    for each in (results.values if fill_value is None else None, results.index):
-        if each is not None:
-            compaction.fill_with_first(each, starts, graph)
+    for result in (results.values if fill_value is None else None, results.index):
+        if result is not None:
+            compaction.fill_with_first(result, starts, graph)

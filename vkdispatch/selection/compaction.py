@@ -11,10 +11,9 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import agree_on_size, read_queues
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, fit_source, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
@@ -46,12 +45,8 @@ def _make_fill_kernel(kind: DType) -> ShaderFunction:
         with each_free_place(result, starts, groups) as index:
             result[index] = value
 
-    arguments = [
-        ("result", buffer[kind]),
-        ("starts", buffer[dtype.uint32]),
-        ("fill_value", constant[compute_type(kind)]),
-        ("fill_groups", constant[dtype.uint32]),
-    ]
+    value = numbers("fill_value", kind=compute_type(kind))
+    arguments = [*buffers(result=kind, starts=dtype.uint32), *value, *numbers("fill_groups")]
     return trace_kernel("fill_rest", trace, arguments, _GROUP, "fill_groups")
 
 
@@ -68,11 +63,7 @@ def _make_fill_with_first_kernel(kind: DType) -> ShaderFunction:
         with each_free_place(values, starts, groups) as index:
             values[index] = first
 
-    arguments = [
-        ("values", buffer[kind]),
-        ("starts", buffer[dtype.uint32]),
-        ("fill_groups", constant[dtype.uint32]),
-    ]
+    arguments = [*buffers(values=kind, starts=dtype.uint32), *numbers("fill_groups")]
     return trace_kernel("unique_rest", trace, arguments, _GROUP, "fill_groups")
 
 
@@ -144,7 +135,7 @@ class Flags:
         Raises ValueError, which names an argument, if the queues of the context keep different numbers.
         """
         totals = read_queues(self.starts, self.tiles if self.has_sums else 0)
-        return agree_on_size([int(each.sum(dtype=np.int64)) for each in totals], name, "size=")
+        return agree_on_size([int(total.sum(dtype=np.int64)) for total in totals], name, "size=")
 
 
 def flags_from(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
@@ -212,7 +203,7 @@ def _numbers_differ(a: Any, b: Any) -> Any:
     """Whether two numbers that are not NaN differ."""
     if a.var_type is not dtype.float32:
         return a != b
-    bits, other = (vc.reinterpret(dtype.uint32, each.to_register()).to_register() for each in (a, b))
+    bits, other = (vc.reinterpret(dtype.uint32, value.to_register()).to_register() for value in (a, b))
     return vc.all(bits != other, ((bits | other) << 1) != 0)
 
 
@@ -291,17 +282,13 @@ def is_countable(x: Operand) -> bool:
 def _make_flag_kernel(condition: Condition, group: int) -> ShaderFunction:
     source = condition.source
     arguments = [
-        ("flag_bits", buffer[dtype.uint32]),
-        ("flag_sums", buffer[dtype.uint32]),
-        *source.parameters,
-        *((f"view{i}_{view.name}", buffer[view]) for i, view in source.views),
-        *((name, constant[dtype.uint32]) for name in ("flag_whole", "flag_rest", "flag_tiles")),
+        *buffers(flag_bits=dtype.uint32, flag_sums=dtype.uint32),
+        source.parameters,
+        buffers(**{f"view{i}_{view.name}": view for i, view in source.views}),
+        *numbers("flag_whole", "flag_rest", "flag_tiles"),
     ]
-    count = len(source.annotations)
 
-    def trace(bits: Any, sums: Any, *variables: Any) -> None:
-        own, views = variables[:count], variables[count:-3]
-        whole, rest = variables[-3:-1]
+    def trace(bits: Any, sums: Any, own: Any, views: Any, whole: Any, rest: Any, _: Any) -> None:
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         memory = vc.shared_buffer(dtype.uint32, group)
@@ -347,9 +334,9 @@ def _flag_whole_tile(
                     for place, word in zip(places, words, strict=True)
                 )
             ]
-        for offset, each in zip(offsets, flags, strict=True):
+        for offset, bits in zip(offsets, flags, strict=True):
             mask: Any = vc.new_uint_register(0)
-            for i, flag in enumerate(each):
+            for i, flag in enumerate(bits):
                 mask |= vc.select(flag, 1 << i, 0)
             with vc.if_block(mask != 0):
                 first = offset * together
@@ -372,8 +359,8 @@ class Writer:
     # whether `value` may be called for elements that are not kept
     reads_all = True
 
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Return names and annotations of the kernel's arguments for it."""
+    def arguments(self) -> list[Argument | list[Argument]]:
+        """Return the kernel's arguments for it; the other methods get the variables of these."""
         raise NotImplementedError
 
     def value(self, variables: Sequence[Any], index: Any) -> Any:
@@ -403,18 +390,15 @@ def write_elements(
 def _make_write_kernel(
     writer: Writer, group: int, has_sums: bool, unroll: int, sparse: int
 ) -> ShaderFunction:
-    names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
-        ("flag_bits", buffer[dtype.uint32]),
-        ("flag_starts", buffer[dtype.uint32]),
+        *buffers(flag_bits=dtype.uint32, flag_starts=dtype.uint32),
         *writer.arguments(),
-        *((name, constant[dtype.uint32]) for name in names),
+        numbers("size_low", "size_high", "write_whole", "write_rest", "write_tiles"),
     ]
     tile_size = group * WORD
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
-        own = variables[:-5]
-        low, high, whole, rest = variables[-5:-1]
+        *written, (low, high, whole, rest, _) = variables
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         word = bits[tile * group + lane].to_register()
@@ -436,7 +420,7 @@ def _make_write_kernel(
         def write_one(offset: Any, rank: Any) -> None:
             with vc.if_block(rank < room):
                 index = tile * tile_size + offset
-                writer.write(own, start + rank, index, writer.value(own, index))
+                writer.write(written, start + rank, index, writer.value(written, index))
 
         def write_bit_by_bit() -> None:
             left = word.to_register()
@@ -453,7 +437,7 @@ def _make_write_kernel(
                 elements = [find(number * unroll + u) for u in range(unroll)]
                 # all loads before the first store; elements that are not kept share cache lines with others
                 values = [
-                    writer.value(own, tile * tile_size + vc.min(offset, inside - 1))
+                    writer.value(written, tile * tile_size + vc.min(offset, inside - 1))
                     if writer.reads_all
                     else None
                     for offset, _, _ in elements
@@ -461,11 +445,11 @@ def _make_write_kernel(
                 for (offset, rank, flag), value in zip(elements, values, strict=True):
                     with vc.if_block(vc.all(flag != 0, rank < room)):
                         index = tile * tile_size + offset
-                        loaded = writer.value(own, index) if value is None else value
-                        writer.write(own, start + rank, index, loaded)
+                        loaded = writer.value(written, index) if value is None else value
+                        writer.write(written, start + rank, index, loaded)
                     if writer.has_visits:
                         with vc.if_block(offset < inside.to_dtype(dtype.int32)):
-                            writer.visit(own, start + rank + flag, tile * tile_size + offset)
+                            writer.visit(written, start + rank + flag, tile * tile_size + offset)
 
         def find(number: Any) -> tuple[Any, Any, Any]:
             """Return the offset of an element in the tile, its rank, and its flag."""

@@ -1,7 +1,6 @@
 """The bin of an element, and counts of elements by bin, in one pass over arrays."""
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -9,9 +8,8 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_signed_dtype
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
@@ -59,10 +57,9 @@ class Binning:
     shared: int = 0
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the kernel's arguments: the number of bins, and the edges."""
-        edges = [] if self.edges is None else [("edges", buffer[self.edges])]
-        return [("bins", constant[dtype.uint32]), *edges]
+    def arguments(self) -> list[Argument]:
+        """The kernel's arguments: the number of bins, and the edges."""
+        return [*numbers("bins"), *buffers(edges=self.edges)]
 
 
 def search_edges(edges: Buffer[Any]) -> Binning:
@@ -213,23 +210,21 @@ class Stream:
         return self.sources[0].together
 
     @property
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Names and annotations of the kernel's arguments: those of arrays, their views, the numbers."""
-        arrays = [pair for each in self.sources for pair in each.parameters]
-        views = [
-            (f"{each.names[position]}_{view.name}", buffer[view])
-            for each in self.sources
-            for position, view in each.views
+    def arguments(self) -> list[list[Argument]]:
+        """The kernel's arguments: those of each array, the views of each, the numbers."""
+        return [
+            *(source.parameters for source in self.sources),
+            *(
+                buffers(**{f"{source.names[position]}_{view.name}": view for position, view in source.views})
+                for source in self.sources
+            ),
+            numbers("stream_groups", "stream_full", "stream_rest", "stream_tail"),
         ]
-        return [*arrays, *views, *((name, constant[dtype.uint32]) for name in NUMBERS)]
-
-
-NUMBERS = ("stream_groups", "stream_full", "stream_rest", "stream_tail")
 
 
 def make_stream(*operands: Operand) -> Stream:
     """Return how a kernel visits arrays of one size. A load takes several elements if all arrays agree."""
-    sources = [each.source for each in operands]
+    sources = [operand.source for operand in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
     together = sources[0].together
@@ -248,10 +243,10 @@ def stream_values(stream: Stream, operands: Sequence[Operand]) -> tuple[Any, ...
     full, rest = divmod(loads, chunk)
     most = tuning.stream_groups_cpu if device_facts().is_cpu else tuning.stream_groups
     groups = max(1, min(full + (rest > 0), most))
-    arrays = [argument for each in operands for argument in each.arguments]
+    arrays = [argument for operand in operands for argument in operand.arguments]
     views = [
-        each.arguments[position]
-        for each, source in zip(operands, stream.sources, strict=True)
+        operand.arguments[position]
+        for operand, source in zip(operands, stream.sources, strict=True)
         for position, _ in source.views
     ]
     return (*arrays, *views, groups, full, rest, size - loads * stream.together)
@@ -263,18 +258,15 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
     `variables` are those of `stream.arguments`. `act` must not have barriers: invocations reach it in
     different rounds.
     """
-    count = sum(len(source.annotations) for source in stream.sources)
-    arrays, views = variables[:count], variables[count : -len(NUMBERS)]
-    groups, full, rest, tail = variables[-len(NUMBERS) :]
+    count = len(stream.sources)
+    arrays, views, (groups, full, rest, tail) = variables[:count], variables[count:-1], variables[-1]
     lane = vc.local_invocation_id().x
     mine = vc.workgroup_id().x
     group, unroll, together = stream.group, stream.unroll, stream.together
-    split = _split(arrays, [len(source.annotations) for source in stream.sources])
-    split_views = _split(views, [len(source.views) for source in stream.sources])
 
     def loads(places: Sequence[Any]) -> list[list[list[Any]]]:
         words = [
-            [source.load(own, place) for source, own in zip(stream.sources, split_views, strict=True)]
+            [source.load(view, place) for source, view in zip(stream.sources, views, strict=True)]
             for place in places
         ]
         if together > 1:
@@ -282,19 +274,19 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
         # without vector loads: all loads come before the first use
         return [
             [
-                [source.value(own, place)] if source.is_plain else []
-                for source, own in zip(stream.sources, split, strict=True)
+                [source.value(array, place)] if source.is_plain else []
+                for source, array in zip(stream.sources, arrays, strict=True)
             ]
             for place in places
         ]
 
     def consume(place: Any, words: Sequence[list[Any]]) -> None:
         values = [
-            word if together == 1 and source.is_plain else source.values(own, place, word)
-            for source, own, word in zip(stream.sources, split, words, strict=True)
+            word if together == 1 and source.is_plain else source.values(array, place, word)
+            for source, array, word in zip(stream.sources, arrays, words, strict=True)
         ]
         for i in range(together):
-            act(place * together + i if together > 1 else place, *(each[i] for each in values))
+            act(place * together + i if together > 1 else place, *(value[i] for value in values))
 
     chunks = full + vc.select(rest > 0, 1, 0) if unroll == 1 else full
     rounds = ((chunks + (groups - 1) - mine) // groups).to_register()
@@ -317,14 +309,8 @@ def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) ->
         with vc.if_block(vc.all(mine == 0, lane < tail)):
             index = (full * (group * unroll) + rest) * together + lane
             singles = [source.elementwise() for source in stream.sources]
-            values = [single.value(own, index) for single, own in zip(singles, split, strict=True)]
+            values = [single.value(array, index) for single, array in zip(singles, arrays, strict=True)]
             act(index, *values)
-
-
-def _split(variables: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
-    """Return consecutive parts of some variables."""
-    ends = list(accumulate(counts, initial=0))
-    return [variables[start:end] for start, end in pairwise(ends)]
 
 
 # ---- Counts of the elements of each bin ------------------------------------------------------------------
@@ -410,29 +396,28 @@ def count_bins(task: BinnedTask) -> Buffer[Any]:
     stream = make_stream(x)
     values = stream_values(stream, (x,))
     copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup_size)) if words else 1
-    own = () if task.edges is None else (task.edges,)
+    edges = () if task.edges is None else (task.edges,)
     stride = 2 if is_direct and kind is dtype.uint32 else 1
     kernel = _make_count_kernel(_Form(stream, task.binning, words, kind, stride))
-    kernel(counts, copies, bins, *own, *values, graph=graph)
+    kernel(counts, copies, bins, *edges, *values, graph=graph)
     return result if is_direct else store_counts(counts, result, task.output, graph)
 
 
 @memoize
 def _make_count_kernel(form: _Form) -> ShaderFunction:
-    arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
-    own = len(arguments)
+    tables = [*buffers(counts=form.count), *numbers("copies")]
     count = _count_in_shared if form.words else _count_in_buffer
 
-    def trace(*variables: Any) -> None:
-        count(form, variables[:own], variables[own:])
+    def trace(counts: Any, copies: Any, binning: Any, *variables: Any) -> None:
+        count(form, counts, copies, binning, variables)
 
     name = f"count_{form.binning.way}" + ("" if form.words else "_many")
-    return trace_kernel(name, trace, [*arguments, *form.stream.arguments], form.stream.group, "stream_groups")
+    arguments = [*tables, form.binning.arguments, *form.stream.arguments]
+    return trace_kernel(name, trace, arguments, form.stream.group, "stream_groups")
 
 
-def _count_in_buffer(form: _Form, own: Any, variables: Any) -> None:
-    counts = own[0]
-    bins = Bins(form.binning, own[2:], form.stream.group)
+def _count_in_buffer(form: _Form, counts: Any, _: Any, binning: Any, variables: Any) -> None:
+    bins = Bins(form.binning, binning, form.stream.group)
 
     def act(_: Any, element: Any) -> None:
         is_inside, number = bins.find(element)
@@ -442,12 +427,11 @@ def _count_in_buffer(form: _Form, own: Any, variables: Any) -> None:
     visit(form.stream, variables, act)
 
 
-def _count_in_shared(form: _Form, own: Any, variables: Any) -> None:
-    counts, copies = own[:2]
+def _count_in_shared(form: _Form, counts: Any, copies: Any, binning: Any, variables: Any) -> None:
     group = form.stream.group
     lane = vc.local_invocation_id().x
     memory = vc.shared_buffer(dtype.uint32, form.words)
-    bins = Bins(form.binning, own[2:], form.stream.group)
+    bins = Bins(form.binning, binning, form.stream.group)
     # with an odd stride, the same bin of two copies is in different banks
     stride = (bins.count | 1).to_register()
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
@@ -480,11 +464,9 @@ def store_counts(
 
 @memoize
 def _make_store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
-    arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
-    mapped = sink.parameters
-
-    def trace(counts: Any, result: Any, *variables: Any) -> None:
+    def trace(counts: Any, result: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
-        sink.store(result, variables, index, convert(counts[index].to_register(), sink.value_type))
+        sink.store(result, mapping, index, convert(counts[index].to_register(), sink.value_type))
 
-    return trace_kernel("store_counts", trace, [*arguments, *mapped], _FILL, exec_size="result.size")
+    arguments = [*buffers(counts=kind, result=sink.out_type), sink.parameters]
+    return trace_kernel("store_counts", trace, arguments, _FILL, exec_size="result.size")

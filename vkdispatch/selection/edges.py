@@ -10,16 +10,15 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import is_recorded, read_queues
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, parse_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
-from vkdispatch.families.values import wide_type
+from vkdispatch.families.values import LONG_INTEGERS, wide_type
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.selection.counting import Binning, search_edges, store_counts
@@ -29,9 +28,6 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
 # ---- The smallest and the largest element of an array, in one pass, for the range of a histogram ---------
-
-
-_LONG = (dtype.int64, dtype.uint64)
 
 
 def _smaller(a: Any, b: Any) -> Any:
@@ -78,9 +74,7 @@ def _make_join_kernel(kind: dtype.DType) -> ShaderFunction:
         both[0] = low[0]
         both[1] = high[0]
 
-    return trace_kernel(
-        "both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1
-    )
+    return trace_kernel("both_extremes", trace, buffers(both=kind, low=kind, high=kind), 1, 1)
 
 
 def read_extremes(extremes: Buffer[Any], kind: dtype.DType) -> list[tuple[Any, Any]]:
@@ -110,8 +104,8 @@ def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
         value = element(variables).to_register()
         return vc.to_dtype(dtype.to_vector(kind, 2), value, _reverse_order(value))
 
-    if kind in _LONG:
-        return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))
+    if kind in LONG_INTEGERS:
+        return tuple(_reduction(_SMALLER, source, kind, function) for function in (low, high))
     return (_reduction(_SMALLEST, source, dtype.to_vector(kind, 2), both),)
 
 
@@ -173,8 +167,7 @@ def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DTy
         outer[0] = first
         outer[1] = last
 
-    arguments = [("extremes", buffer[stored]), ("outer", buffer[wide])]
-    return trace_kernel("outer_edges", trace, arguments, 1, 1)
+    return trace_kernel("outer_edges", trace, buffers(extremes=stored, outer=wide), 1, 1)
 
 
 def _round(value: Any, kind: dtype.DType) -> Any:
@@ -212,7 +205,7 @@ def _make_steps_kernel(kind: dtype.DType) -> ShaderFunction:
             product[:] = _round(number / bins.to_dtype(dtype.float64), kind) * delta
         edges[index] = _round(product, kind).to_dtype(wide)
 
-    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    arguments = [*buffers(outer=wide, edges=wide), *numbers("bins")]
     return trace_kernel("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
@@ -225,7 +218,7 @@ def _make_edges_kernel(kind: dtype.DType) -> ShaderFunction:
         edge = edges[index].to_dtype(dtype.float64) + outer[0].to_dtype(dtype.float64)
         edges[index] = vc.select(index == bins, outer[1], _round(edge, kind).to_dtype(wide))
 
-    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    arguments = [*buffers(outer=wide, edges=wide), *numbers("bins")]
     return trace_kernel("edges", trace, arguments, _GROUP, exec_size="edges.size")
 
 
@@ -347,7 +340,7 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
 
 def _cache_key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
     """Return the key of cached edges; None if edges are too many, or depend on elements."""
-    if outer is None or bins > _MAX_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
+    if outer is None or bins > _MAX_CACHED_BINS or not all(type(edge) in (int, float) for edge in outer):
         return None
     return x.var_type, bins, repr(outer)
 
@@ -356,7 +349,7 @@ def _cached_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: obj
     """Return edges from the cache of the context."""
     cache: dict[object, _Edges] = x.context._keep(_CACHE, dict)
     cached = cache.get(key)
-    if cached is None or any(each._native.poisoned for each in cached[:2]):
+    if cached is None or any(buffer._native.poisoned for buffer in cached[:2]):
         cached = _upload_edges(x, bins, outer)
         if len(cache) >= _MAX_CACHED:
             cache.clear()
@@ -371,9 +364,9 @@ def _upload_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edge
     kind = wide_type(edges.var_type)
     if _must_narrow(x, kind):
         return edges, _upload(_narrow(hosts, x), x), dtype.float32
-    compared = edges if kind is edges.var_type else _upload([each.astype(np.float32) for each in hosts], x)
+    compared = edges if kind is edges.var_type else _upload([host.astype(np.float32) for host in hosts], x)
     # a guess in float32 would be wrong for many elements of fine bins
-    is_fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
+    is_fine = any(np.diff(host).min() < 2.0**-20 * np.abs(host).max() for host in hosts)
     is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and is_fine)
     return edges, compared, dtype.float64 if is_double else dtype.float32
 
@@ -389,9 +382,9 @@ def _narrow(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> "list[np.ndarray
     if host_type(x.var_type).kind == "f":
         return [_round_edges(host.astype(np.float64)) for host in hosts]
     whole = [np.concatenate([np.ceil(host[:-1]), np.floor(host[-1:])]) for host in hosts]
-    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(each).max() < 2.0**31 for each in whole)
-    wide = [np.clip(each, -(2.0**62), 2.0**62).astype(np.int64) for each in whole]
-    return [each.astype(np.int32) for each in wide] if is_narrow else wide
+    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(host).max() < 2.0**31 for host in whole)
+    wide = [np.clip(host, -(2.0**62), 2.0**62).astype(np.int64) for host in whole]
+    return [host.astype(np.int32) for host in wide] if is_narrow else wide
 
 
 def _round_edges(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -441,7 +434,7 @@ def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[n
                     f"x: its elements range from {low} to {high}, which cannot be divided into bins; "
                     "pass range="
                 )
-        samples = [np.array(each).astype(numbers) for each in pairs]
+        samples = [np.array(pair).astype(numbers) for pair in pairs]
     try:
         return [np.histogram_bin_edges(sample, bins, range) for sample in samples]
     except ValueError as error:

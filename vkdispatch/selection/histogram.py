@@ -10,12 +10,11 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import agree_on_size, array_function, repeatable
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.sources import identity_map
 from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce.operations import SubgroupAdd
@@ -226,8 +225,8 @@ def histogram(
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
             )
-    own = make_bins(values, bins, range, graph)
-    return _count(x, weights, own, bool(density), output_map, graph), own.edges
+    made = make_bins(values, bins, range, graph)
+    return _count(x, weights, made, bool(density), output_map, graph), made.edges
 
 
 def _count(
@@ -291,15 +290,7 @@ def _sum_reduction() -> ReduceFunction:
 
 @memoize
 def _make_divide_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
-    arguments = [
-        ("counts", buffer[dtype.float64]),
-        ("edges", buffer[kind]),
-        ("total", buffer[dtype.float64]),
-        ("dense", buffer[sink.out_type]),
-    ]
-    mapped = sink.parameters
-
-    def trace(counts: Any, edges: Any, total: Any, dense: Any, *variables: Any) -> None:
+    def trace(counts: Any, edges: Any, total: Any, dense: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
         wide = dtype.float64
         if is_float_dtype(kind):
@@ -307,6 +298,7 @@ def _make_divide_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
             width = (edges[index + 1] - edges[index]).to_dtype(wide)
         else:
             width = edges[index + 1].to_dtype(wide) - edges[index].to_dtype(wide)
-        sink.store(dense, variables, index, (counts[index] / width / total[0]).to_register())
+        sink.store(dense, mapping, index, (counts[index] / width / total[0]).to_register())
 
-    return trace_kernel("density", trace, [*arguments, *mapped], _GROUP, exec_size="dense.size")
+    tables = buffers(counts=dtype.float64, edges=kind, total=dtype.float64, dense=sink.out_type)
+    return trace_kernel("density", trace, [*tables, sink.parameters], _GROUP, exec_size="dense.size")

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base import dtype as types
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.transposing import launch_transpose
@@ -145,8 +143,7 @@ def _make_middle_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
     source = operands.plain_source(kind).elementwise()
     wide = wide_type(sink.value_type)
 
-    def body(result: Any, rows: Any, *others: Any) -> None:
-        *extras, length = others
+    def body(result: Any, rows: Any, extras: Any, length: Any) -> None:
         row = vc.global_invocation_id().x
         first = (row * length).to_register("median_first")
 
@@ -162,10 +159,6 @@ def _make_middle_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
             middle = vc.select(vc.isnan(last), last, middle)
         sink.store(result, extras, row, middle)
 
-    arguments = [
-        ("median_result", buffer[sink.out_type]),
-        ("median_rows", buffer[kind]),
-        *sink.parameters,
-        ("median_length", constant[types.uint32]),
-    ]
+    tables = buffers(median_result=sink.out_type, median_rows=kind)
+    arguments = [*tables, sink.parameters, *numbers("median_length")]
     return trace_kernel("median", body, arguments, _GROUP, exec_size="median_result.size")

@@ -20,10 +20,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import array_function, is_recorded
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, ResultMap, Sink, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
@@ -163,10 +162,10 @@ def searchsorted(
     )
     at_once = group * each
     rounds = max(1, wanted.size // (at_once * tuning.search_groups))
-    numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
-    own = () if order is None else order.arguments
+    sizes = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
+    order_arguments = () if order is None else order.arguments
     _make_search_kernel(form)(
-        places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
+        places, *array.arguments, *wanted.arguments, *order_arguments, *sink.arguments, *sizes, graph=graph
     )
     return places
 
@@ -198,44 +197,39 @@ def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
 
 @memoize
 def _make_search_kernel(form: _Form) -> ShaderFunction:
-    sources = [form.array, form.values, *([form.sorter] if form.sorter else [])]
-    arguments = [("places", buffer[form.sink.out_type])]
-    for source in sources:
-        arguments += source.parameters
-    arguments += form.sink.parameters
-    numbers = ("search_low", "search_high", "search_rounds", "search_groups")
-    arguments += [(name, constant[dtype.uint32]) for name in numbers]
+    arguments = [
+        *buffers(places=form.sink.out_type),
+        form.array.parameters,
+        form.values.parameters,
+        form.sorter.parameters if form.sorter else [],
+        form.sink.parameters,
+        numbers("search_low", "search_high", "search_rounds", "search_groups"),
+    ]
 
     def trace(*variables: Any) -> None:
-        _search(form, sources, variables)
+        _search(form, variables)
 
-    return trace_kernel(
-        f"searchsorted_{'right' if form.is_right else 'left'}", trace, arguments, form.group, numbers[-1]
-    )
+    name = f"searchsorted_{'right' if form.is_right else 'left'}"
+    return trace_kernel(name, trace, arguments, form.group, "search_groups")
 
 
-def _search(form: _Form, sources: list[Source], variables: Any) -> None:
-    places, rest = variables[0], list(variables[1:-4])
-    low, high, rounds = variables[-4:-1]
-    own = []
-    for source in sources:
-        own.append(rest[: len(source.annotations)])
-        del rest[: len(source.annotations)]
+def _search(form: _Form, variables: Any) -> None:
+    places, *inputs, rest, (low, high, rounds, _) = variables
     lane = vc.local_invocation_id().x
     length = (low + high * (1 << 31)).to_register("search_length")
-    array_length = _length_of(form, own, length)
+    array_length = _length_of(form, inputs, length)
     size = places.shape.w
 
     def element(place: Any) -> Any:
         if form.sorter is not None:
             place = resolve_index(
-                form.sorter.value(own[2], place),
+                form.sorter.value(inputs[2], place),
                 array_length.to_dtype,
                 mode="clip",
                 long=form.has_long_sorter,
                 big=form.is_big,
             )
-        value = form.array.value(own[0], place)
+        value = form.array.value(inputs[0], place)
         return _convert_number(value, form.kind)
 
     def before(element_value: Any, value: Any) -> Any:
@@ -266,7 +260,7 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
         indices = [begin + i * form.group for i in range(form.each)]
         inside = [vc.select(index.to_dtype(dtype.int32) < size, index, 0) for index in indices]
         wanted = [
-            _convert_number(form.values.value(own[1], index), form.kind).to_register() for index in inside
+            _convert_number(form.values.value(inputs[1], index), form.kind).to_register() for index in inside
         ]
         bases = [_zero_position(array_length) for _ in indices]
         left = (array_length + 0).to_register("search_left")
@@ -279,13 +273,13 @@ def _search(form: _Form, sources: list[Source], variables: Any) -> None:
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
             middles = [load(base + (half - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, middles, wanted, strict=True):
-                base[:] = vc.select(before(each, value), base + half, base)
+            for base, middle, value in zip(bases, middles, wanted, strict=True):
+                base[:] = vc.select(before(middle, value), base + half, base)
             left[:] = left - half
         with vc.if_block(array_length > 0):
             last = [load(vc.min(base, array_length - 1)).to_register() for base in bases]
-            for base, each, value in zip(bases, last, wanted, strict=True):
-                is_after = vc.all(base < array_length, before(each, value))
+            for base, middle, value in zip(bases, last, wanted, strict=True):
+                is_after = vc.all(base < array_length, before(middle, value))
                 base[:] = vc.select(is_after, base + 1, base)
         for index, base in zip(indices, bases, strict=True):
             with vc.if_block(index.to_dtype(dtype.int32) < size):

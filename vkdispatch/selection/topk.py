@@ -11,12 +11,11 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.kernels import buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.scans.segments import exclusive_sum
@@ -106,11 +105,11 @@ def find_candidates(
     topk_candidates.make_pad_kernel(form, _last_words(order))(
         candidates, positions, starts, *limits, parts, graph=graph
     )
-    found = (candidates, positions)
+    targets = (candidates, positions)
     if has_runs:
-        topk_rows.make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+        topk_rows.make_collect_runs_kernel(form)(keys, starts, *targets, bounds, *limits, *shape, graph=graph)
     else:
-        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *targets, *limits, *shape, graph=graph)
     # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
     if has_runs:
@@ -118,10 +117,10 @@ def find_candidates(
         topk_rows.make_count_runs_exactly_kernel(form)(
             keys, sums, states, starts, *limits, *shape, graph=graph
         )
-        own = exclusive_sum(sums, graph=graph)
+        places = exclusive_sum(sums, graph=graph)
         collect = topk_rows.make_collect_runs_exactly_kernel(form)
-        collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
-        return found
+        collect(keys, places, *targets, states, starts, *limits, *shape, graph=graph)
+        return targets
     exact = topk_candidates.NarrowForm(
         order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads
     )
@@ -131,10 +130,10 @@ def find_candidates(
     topk_candidates.make_exact_kernel(exact)(
         keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph
     )
-    own = exclusive_sum(sums, graph=graph)
+    places = exclusive_sum(sums, graph=graph)
     collect = topk_candidates.make_collect_exactly_kernel(exact)
-    collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
-    return found
+    collect(keys, flags, places, *targets, states, starts, parts, *limits, *shape, graph=graph)
+    return targets
 
 
 def _find_bounds(
@@ -215,7 +214,6 @@ def _last_words(order: Order) -> tuple[int, ...]:
 
 
 _GROUP = 128
-_NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
 
 
 @array_function
@@ -368,36 +366,35 @@ def _take(
     source, sink = choose_copy(x, to)
     has_rows = along.rows.count > 1
     # numbers that the kernel does not use may exceed 32 bits
-    numbers = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
+    sizes = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
     positions, through = choice.positions, choice.through
     kernel = _make_take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
-    own = (positions,) if through is None else (positions, through)
-    kernel(*results, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
+    tables = (positions,) if through is None else (positions, through)
+    kernel(*results, *tables, *x.arguments, *to.arguments, *sizes, graph=graph)
 
 
 @memoize
 def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [
-        ("top_values", buffer[sink.out_type]),
-        ("top_indices", buffer[dtype.int64]),
-        ("top_positions", buffer[form.positions]),
-        *([("top_through", buffer[dtype.uint32])] if form.has_candidates else []),
-        *source.parameters,
-        *sink.parameters,
-        *((name, constant[dtype.uint32]) for name in _NUMBERS),
+        buffers(
+            top_values=sink.out_type,
+            top_indices=dtype.int64,
+            top_positions=form.positions,
+            top_through=dtype.uint32 if form.has_candidates else None,
+        ),
+        source.parameters,
+        sink.parameters,
+        numbers("top_pitch", "top_candidates", "top_length", "top_k", "top_after"),
     ]
-    count = len(source.annotations)
 
-    def trace(values: Any, indices: Any, positions: Any, *others: Any) -> None:
-        if form.has_candidates:
-            through, *others = others  # type: ignore[assignment]
-        inputs, extras = others[:count], others[count : -len(_NUMBERS)]
-        pitch, among, length, k, after = others[-len(_NUMBERS) :]
+    def trace(tables: Any, inputs: Any, extras: Any, values_of_rows: Any) -> None:
+        values, indices, positions, through = tables
+        pitch, among, length, k, after = values_of_rows
         element = vc.global_invocation_id().x
         if not form.has_rows:
             position = unpack_position(positions[element], "top_position")
-            if form.has_candidates:
+            if through is not None:
                 position = through[position].to_register("top_position")
             sink.store(values, extras, element, source.value(inputs, position))
             indices[element] = position.to_dtype(dtype.int64)
@@ -408,7 +405,7 @@ def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
         rank = block - outer * k
         row = (outer * after + column).to_register("top_row")
         position = unpack_position(positions[row * pitch + rank], "top_position")
-        if form.has_candidates:
+        if through is not None:
             position = through[row * among + position].to_register("top_position")
         place = (outer * length + position) * after + column
         sink.store(values, extras, element, source.value(inputs, place))

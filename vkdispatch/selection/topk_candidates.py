@@ -7,8 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import count_per_load, unpack_elements, view_type
 from vkdispatch.selection.tuning import sum_before, sum_group
@@ -80,24 +79,22 @@ def choose_together(order: Order, rows: int, length: int) -> int:
     return together
 
 
-def declare_arguments(
-    raw: DType, buffers: str, numbers: str, view: DType | None = None
-) -> list[tuple[str, Any]]:
-    """Return names and annotations of a kernel's arguments.
+def declare_arguments(raw: DType, tables: str, sizes: str, view: DType | None = None) -> list[Argument]:
+    """Return a kernel's arguments.
 
     Parameters
     ----------
     raw
         The type that keys are moved as.
-    buffers, numbers
-        Names of the arguments, without their prefix.
+    tables, sizes
+        Names of buffers and numbers, without their prefix.
     view
         The type of the argument `view`.
     """
     kinds = dict.fromkeys(_OF_KEYS, raw) | {"view": view or raw}
     return [
-        *((f"top_{name}", buffer[kinds.get(name, dtype.uint32)]) for name in buffers.split()),
-        *((f"top_{name}", constant[dtype.uint32]) for name in numbers.split()),
+        *buffers(**{f"top_{name}": kinds.get(name, dtype.uint32) for name in tables.split()}),
+        *numbers(*(f"top_{name}" for name in sizes.split())),
     ]
 
 
@@ -110,15 +107,15 @@ def load_bound(form: NarrowForm, states: Any, row: Any) -> list[Any]:
 def is_before(code: list[Any], other: list[Any]) -> Any:
     """Return whether a code is smaller than another."""
     smaller: Any = None
-    for own, bound in zip(code, other, strict=True):
-        is_less = own < bound
-        smaller = is_less if smaller is None else vc.any(is_less, vc.all(own == bound, smaller))
+    for part, bound in zip(code, other, strict=True):
+        is_less = part < bound
+        smaller = is_less if smaller is None else vc.any(is_less, vc.all(part == bound, smaller))
     return smaller
 
 
 def is_equal(code: list[Any], other: list[Any]) -> Any:
     """Return whether a code equals another."""
-    same = [own == bound for own, bound in zip(code, other, strict=True)]
+    same = [part == bound for part, bound in zip(code, other, strict=True)]
     return vc.all(*same) if len(same) > 1 else same[0]
 
 
@@ -151,7 +148,7 @@ def flag_tile(
     flags_of
         Returns `count` flags of an element.
     """
-    (keys, view), (row, own, length) = arrays, place
+    (keys, view), (row, tile, length) = arrays, place
     group = form.group
     lane = vc.local_invocation_id().x
     memories = [vc.shared_buffer(dtype.uint32, group) for _ in range(count)]
@@ -159,7 +156,7 @@ def flag_tile(
         memory[lane] = 0
     vc.barrier()
     base = (row * length).to_register("top_base")
-    begin = (own * form.tile).to_register("top_begin")
+    begin = (tile * form.tile).to_register("top_begin")
     left = vc.min(length - begin, form.tile).to_register("top_left")
     with vc.if_block(left == form.tile):
         _flag_whole_tile(form, view, (base + begin).to_register(), memories, flags_of)
@@ -336,8 +333,8 @@ def make_flag_kernel(form: NarrowForm) -> ShaderFunction:
         words = flag_tile(form, (keys, view), (row, tile - row * tiles, length), flags_of, 1)
         store_flags(form, words, bits, sums, tile, 1)
 
-    buffers = "keys view bits sums bounds"
-    arguments = declare_arguments(form.order.raw, buffers, "rows tiles length", form.view)
+    tables = "keys view bits sums bounds"
+    arguments = declare_arguments(form.order.raw, tables, "rows tiles length", form.view)
     return trace_kernel("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -358,8 +355,8 @@ def make_collect_kernel(form: NarrowForm) -> ShaderFunction:
         to = Target(keys, length, candidates, positions, first, tile, row, tiles)
         collect_tile(form, to, bits, starts, 0, most, 0)
 
-    buffers = "keys bits starts candidates positions"
-    arguments = declare_arguments(form.order.raw, buffers, "k room rows tiles length")
+    tables = "keys bits starts candidates positions"
+    arguments = declare_arguments(form.order.raw, tables, "k room rows tiles length")
     return trace_kernel("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -412,7 +409,7 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         k, room, groups, _, tiles, length = others
         lane = vc.local_invocation_id().x
         row = (vc.workgroup_id().x // groups).to_register("top_row")
-        own = (vc.workgroup_id().x - row * groups).to_register("top_own")
+        group = (vc.workgroup_id().x - row * groups).to_register("top_own")
         memory = vc.shared_buffer(dtype.uint32, 1 << digit.bits)
         has_good = is_good(starts, row, tiles, k, room)
         end = (vc.select(has_good, 0, length)).to_register("top_end")
@@ -421,7 +418,7 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         vc.barrier()
         chosen = [states[row * (form.parts + 1) + part].to_register() for part in range(form.parts)]
         base = (row * length).to_register("top_base")
-        begin = own * form.group + lane
+        begin = group * form.group + lane
         with vc.for_block(begin, end, form.group * groups) as place:
             code = form.code(keys[base + place].to_register())
             same: list[Any] = [code[part] == chosen[part] for part in range(digit.part + 1, form.parts)]
@@ -436,8 +433,8 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
             with vc.if_block(count > 0):
                 vc.atomic_add(counts[row * BINS + place], count)
 
-    buffers = "keys counts states starts"
-    arguments = declare_arguments(form.order.raw, buffers, "k room groups rows tiles length")
+    tables = "keys counts states starts"
+    arguments = declare_arguments(form.order.raw, tables, "k room groups rows tiles length")
     return trace_kernel("topk_count", body, arguments, form.group, "top_rows * top_groups")
 
 
@@ -448,7 +445,7 @@ def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     Its arguments are the counts, the states, and the number of rows. A state is the known part of the code of
     the k-th element, and how many candidates have that part.
     """
-    each = BINS // form.group
+    share = BINS // form.group
 
     def body(counts: Any, states: Any, _: Any) -> None:
         lane = vc.local_invocation_id().x
@@ -456,18 +453,18 @@ def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
         state = (row * (form.parts + 1)).to_register("top_state")
         left = states[state + form.parts].to_register("top_left")
         part = states[state + digit.part].to_register("top_part")
-        own = [counts[row * BINS + (lane * each + i)].to_register() for i in range(each)]
+        shares = [counts[row * BINS + (lane * share + i)].to_register() for i in range(share)]
         total: Any = vc.new_uint_register(0)
-        for count in own:
+        for count in shares:
             total += count
         before = sum_before(total, lane, form.group)
         vc.barrier()
-        for i, count in enumerate(own):
+        for i, count in enumerate(shares):
             with vc.if_block(vc.all(before < left, before + count >= left)):
-                states[state + digit.part] = part | ((lane * each + i) << digit.shift)
+                states[state + digit.part] = part | ((lane * share + i) << digit.shift)
                 states[state + form.parts] = left - before
             before += count
-            counts[row * BINS + (lane * each + i)] = 0
+            counts[row * BINS + (lane * share + i)] = 0
 
     arguments = declare_arguments(form.order.raw, "counts states", "rows")
     return trace_kernel("topk_choose", body, arguments, form.group, "top_rows")
@@ -513,8 +510,8 @@ def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
             words = flag_tile(form, (keys, view), (row, tile - row * tiles, length), flags_of, 2)
             store_flags(form, words, bits, sums, tile, half)
 
-    buffers, numbers = "keys view bits sums states starts", "sample_tiles k room rows tiles length"
-    arguments = declare_arguments(form.order.raw, buffers, numbers, form.view)
+    tables, sizes = "keys view bits sums states starts", "sample_tiles k room rows tiles length"
+    arguments = declare_arguments(form.order.raw, tables, sizes, form.view)
     return trace_kernel("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
 
 
@@ -542,6 +539,6 @@ def make_collect_exactly_kernel(form: NarrowForm) -> ShaderFunction:
             most = vc.select(has_some, wanted, 0).to_register("top_most")
             collect_tile(form, to, bits, starts, half * number if number else 0, most, shift)
 
-    buffers = "keys bits starts candidates positions states sample_starts"
-    arguments = declare_arguments(form.order.raw, buffers, "sample_tiles k room rows tiles length")
+    tables = "keys bits starts candidates positions states sample_starts"
+    arguments = declare_arguments(form.order.raw, tables, "sample_tiles k room rows tiles length")
     return trace_kernel("topk_collect_exactly", body, arguments, form.group, "top_rows * top_tiles")

@@ -175,7 +175,7 @@ class _Row:
             with vc.for_block(0, (count + (_AT_ONCE - 1)) // _AT_ONCE) as number:
                 others = [vc.min(number * _AT_ONCE + i, form.room - 1).to_register() for i in range(_AT_ONCE)]
                 loaded = [
-                    (self._codes[each].to_register(), self._places[each].to_register()) for each in others
+                    (self._codes[other].to_register(), self._places[other].to_register()) for other in others
                 ]
                 for other, (other_code, other_place) in zip(others, loaded, strict=True):
                     is_before = vc.any(other_code < code, vc.all(other_code == code, other_place < place))
@@ -262,13 +262,13 @@ class _Row:
         with vc.if_block(self._lane == 0):
             state[1] = 0
         vc.barrier()
-        own = vc.new_uint_register(0)
+        lower = vc.new_uint_register(0)
 
         def act(code: Any, _: Any) -> None:
-            own[:] = own + vc.select(code < bound, 1, 0)
+            lower[:] = lower + vc.select(code < bound, 1, 0)
 
         self._visit(act)
-        vc.atomic_add(state[1], own)
+        vc.atomic_add(state[1], lower)
         vc.barrier()
         return state[1].to_register("top_less")
 
@@ -333,14 +333,14 @@ def make_count_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """
 
     def body(keys: Any, sums: Any, bounds: Any, rows: Any, runs: Any, length: Any) -> None:
-        own = _own_run(rows, runs, length)
-        is_within = _make_comparison(form, bounds[own.row].to_register())
+        run = _own_run(rows, runs, length)
+        is_within = _make_comparison(form, bounds[run.row].to_register())
         total = vc.new_uint_register(0)
-        with vc.for_block(0, own.count) as place:
-            raw = keys[own.base + (own.begin + place)].to_register()
+        with vc.for_block(0, run.count) as place:
+            raw = keys[run.base + (run.begin + place)].to_register()
             total += is_within(raw).to_dtype(dtype.uint32)
-        with vc.if_block(own.count > 0):
-            sums[own.line] = total
+        with vc.if_block(run.count > 0):
+            sums[run.line] = total
 
     arguments = topk_candidates.declare_arguments(form.order.raw, "keys sums bounds", "rows runs length")
     return trace_kernel("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
@@ -356,22 +356,22 @@ def make_collect_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction
 
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, bounds: Any, *others: Any) -> None:
         k, room, rows, runs, length = others
-        own = _own_run(rows, runs, length)
-        is_within = _make_comparison(form, bounds[own.row].to_register())
+        run = _own_run(rows, runs, length)
+        is_within = _make_comparison(form, bounds[run.row].to_register())
         has_some = vc.all(
-            starts[own.line] < starts[own.line + 1], topk_candidates.is_good(starts, own.row, runs, k, room)
+            starts[run.line] < starts[run.line + 1], topk_candidates.is_good(starts, run.row, runs, k, room)
         )
-        rank = (starts[own.line] - starts[own.row * runs]).to_register("top_rank")
-        first = (own.row * room).to_register("top_first")
-        with vc.for_block(0, vc.select(has_some, own.count, 0)) as place:
-            raw = keys[own.base + (own.begin + place)].to_register()
+        rank = (starts[run.line] - starts[run.row * runs]).to_register("top_rank")
+        first = (run.row * room).to_register("top_first")
+        with vc.for_block(0, vc.select(has_some, run.count, 0)) as place:
+            raw = keys[run.base + (run.begin + place)].to_register()
             with vc.if_block(is_within(raw)):
                 candidates[first + rank] = raw
-                positions[first + rank] = own.begin + place
+                positions[first + rank] = run.begin + place
                 rank += 1
 
-    buffers = "keys starts candidates positions bounds"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys starts candidates positions bounds"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
@@ -385,20 +385,20 @@ def make_count_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFu
 
     def body(keys: Any, sums: Any, states: Any, starts: Any, *others: Any) -> None:
         k, room, rows, runs, length = others
-        own = _own_run(rows, runs, length)
-        has_good = topk_candidates.is_good(starts, own.row, runs, k, room)
-        bound = topk_candidates.load_bound(form, states, own.row)
+        run = _own_run(rows, runs, length)
+        has_good = topk_candidates.is_good(starts, run.row, runs, k, room)
+        bound = topk_candidates.load_bound(form, states, run.row)
         less, equal = vc.new_uint_register(0), vc.new_uint_register(0)
-        with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
-            code = form.code(keys[own.base + (own.begin + place)].to_register())
+        with vc.for_block(0, vc.select(has_good, 0, run.count)) as place:
+            code = form.code(keys[run.base + (run.begin + place)].to_register())
             less += is_before(code, bound).to_dtype(dtype.uint32)
             equal += topk_candidates.is_equal(code, bound).to_dtype(dtype.uint32)
-        with vc.if_block(own.count > 0):
-            sums[own.line] = less
-            sums[rows * runs + own.line] = equal
+        with vc.if_block(run.count > 0):
+            sums[run.line] = less
+            sums[rows * runs + run.line] = equal
 
-    buffers = "keys sums states starts"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys sums states starts"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
@@ -412,28 +412,28 @@ def make_collect_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> Shader
 
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, states: Any, *others: Any) -> None:
         sample_starts, k, room, rows, runs, length = others
-        own = _own_run(rows, runs, length)
-        has_good = topk_candidates.is_good(sample_starts, own.row, runs, k, room)
-        bound = topk_candidates.load_bound(form, states, own.row)
-        ties = states[own.row * (form.parts + 1) + form.parts].to_register("top_ties")
+        run = _own_run(rows, runs, length)
+        has_good = topk_candidates.is_good(sample_starts, run.row, runs, k, room)
+        bound = topk_candidates.load_bound(form, states, run.row)
+        ties = states[run.row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * runs).to_register("top_half")
         # sums over all rows may wrap around, but their differences in 32 bits are right
-        line, begin = own.line, (own.row * runs).to_register()
+        line, begin = run.line, (run.row * runs).to_register()
         less = ((starts[line] - starts[begin]) & 0xFFFFFFFF).to_register("top_less")
         equal = ((starts[half + line] - starts[half + begin]) & 0xFFFFFFFF).to_register("top_equal")
-        first = (own.row * room).to_register("top_first")
-        with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
-            raw = keys[own.base + (own.begin + place)].to_register()
+        first = (run.row * room).to_register("top_first")
+        with vc.for_block(0, vc.select(has_good, 0, run.count)) as place:
+            raw = keys[run.base + (run.begin + place)].to_register()
             code = form.code(raw)
             is_less = is_before(code, bound).to_register()
             is_tie = vc.all(topk_candidates.is_equal(code, bound), equal < ties).to_register()
             with vc.if_block(vc.any(is_less, is_tie)):
                 target = (first + vc.select(is_less, less, (k - ties) + equal)).to_register("top_target")
                 candidates[target] = raw
-                positions[target] = own.begin + place
+                positions[target] = run.begin + place
                 less += is_less.to_dtype(dtype.uint32)
                 equal += is_tie.to_dtype(dtype.uint32)
 
-    buffers = "keys starts candidates positions states sample_starts"
-    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    tables = "keys starts candidates positions states sample_starts"
+    arguments = topk_candidates.declare_arguments(form.order.raw, tables, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)

@@ -58,8 +58,8 @@ def sum_group(value: Any, lane: Any, group: int) -> Any:
     total = vc.new_uint_register(0)
     with vc.if_block(lane == 0):
         if _adds_in_loop(count):
-            with vc.for_block(0, count) as each:
-                total += memory[each]
+            with vc.for_block(0, count) as number:
+                total += memory[number]
         else:
             for i in range(count):
                 total += memory[i]
@@ -69,20 +69,20 @@ def sum_group(value: Any, lane: Any, group: int) -> Any:
 def sum_before(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the invocations of the workgroup before this one."""
     subgroup = device_facts().subgroup_size
-    own = vc.subgroup_exclusive_add(value).to_register()
+    earlier = vc.subgroup_exclusive_add(value).to_register()
     count = max(1, group // subgroup)
     memory = vc.shared_buffer(dtype.uint32, count)
     with vc.if_block(lane % subgroup == subgroup - 1):
-        memory[lane // subgroup] = own + value
+        memory[lane // subgroup] = earlier + value
     vc.barrier()
     before = vc.new_uint_register(0)
     if _adds_in_loop(count):
-        with vc.for_block(0, lane // subgroup) as each:
-            before += memory[each]
-        return (own + before).to_register()
+        with vc.for_block(0, lane // subgroup) as number:
+            before += memory[number]
+        return (earlier + before).to_register()
     for i in range(count - 1):
         before += vc.select(lane // subgroup > i, memory[i], 0)
-    return (own + before).to_register()
+    return (earlier + before).to_register()
 
 
 def _adds_in_loop(count: int) -> bool:
@@ -93,146 +93,80 @@ def _adds_in_loop(count: int) -> bool:
 # ---- Numbers found by measurement, which the plans of selection depend on --------------------------------
 
 
-_POWER = "a power of two"
-
-
 class Tuning(Table, family="selection"):
     """Numbers for GPUs, and those that end in "_cpu"."""
 
-    stream_group = Number(
-        512,
-        "Passes over all elements that count or sum: invocations of a workgroup.",
-        (128, 256, 512, 1024),
-        found_on=H200_AND_LLVMPIPE,
-        constraint=_POWER,
-        changes_rounding=True,
-    )
-    stream_groups = Number(
-        1056, "The most workgroups of such a pass.", (128, 264, 528, 1056, 2112), changes_rounding=True
-    )
-    stream_loads = Number(
-        4, "Loads that an invocation of such a pass has in flight.", (1, 2, 4, 8), changes_rounding=True
-    )
-    stream_groups_cpu = Number(
-        16,
-        "The most workgroups of such a pass on CPUs.",
-        (8, 16, 32, 64, 128),
-        found_on=LLVMPIPE,
-        changes_rounding=True,
-    )
-    stream_few_cpu = Number(
-        4,
-        "Elements of a load up to which an invocation of such a pass has two loads in flight, on CPUs.",
-        (1, 4, 16),
-        found_on=LLVMPIPE,
-        changes_rounding=True,
-    )
-    flag_group = Number(
-        256,
-        "Compaction: invocations of a workgroup, each of which has 32 elements of a tile.",
-        (64, 128, 256, 512),
-        found_on=H200_AND_LLVMPIPE,
-        constraint=_POWER,
-    )
-    flag_loads = Number(
-        8, "Loads that each such invocation has in flight.", (2, 4, 8, 16), found_on=H200_AND_LLVMPIPE
-    )
-    flag_sparse = Number(
-        16,
-        "Tiles that keep fewer than one of so many elements are written bit by bit.",
-        (4, 8, 16, 32),
-        found_on=H200_AND_LLVMPIPE,
-    )
-    flag_unroll = Number(
-        8,
-        "Elements that an invocation has in flight where tiles are written element by element.",
-        (2, 4, 8, 16),
-        found_on=H200_AND_LLVMPIPE,
-        constraint="a power of two up to 32",
-    )
-    flag_few = Number(
-        2048,
-        "Tiles up to which each workgroup sums up the counts of the tiles before by itself.",
-        (256, 1024, 2048, 4096),
-        found_on=H200_AND_LLVMPIPE,
-    )
-    fill_each = Number(
-        64,
-        "Places of an invocation if there is nothing but places to be filled.",
-        (16, 64, 256),
-        found_on=H200_AND_LLVMPIPE,
-    )
-    search_group = Number(
-        256,
-        "`searchsorted`: invocations of a workgroup.",
-        (64, 128, 256, 512),
-        found_on=H200_AND_LLVMPIPE,
-        constraint=_POWER,
-    )
-    search_each = Number(
-        4, "Values that each searches for at once.", (1, 2, 4, 8), found_on=H200_AND_LLVMPIPE
-    )
-    search_groups = Number(
-        2112, "Workgroups that search.", (264, 528, 1056, 2112, 4224), found_on=H200_AND_LLVMPIPE
-    )
-    search_tops = Number(
-        16384,
-        "Bytes of workgroup memory that hold every n-th element of the sorted array; 0 for none.",
-        (0, 4096, 8192, 16384),
-        found_on=H200_AND_LLVMPIPE,
-        constraint=_POWER,
-    )
-    search_whole = Number(
-        32768,
-        "Bytes of sorted arrays that workgroup memory holds whole.",
-        (8192, 16384, 32768),
-        found_on=H200_AND_LLVMPIPE,
-    )
-    search_whole_group = Number(
-        512, "`search_group` for these.", (128, 256, 512, 1024), found_on=H200_AND_LLVMPIPE, constraint=_POWER
-    )
-    search_whole_each = Number(8, "`search_each` for these.", (2, 4, 8), found_on=H200_AND_LLVMPIPE)
-    row_shortest = Number(
-        1024, "Top-k of rows by one workgroup each: the least elements of a row.", (256, 1024, 4096)
-    )
-    row_longest = Number(1 << 15, "The most elements of such a row.", (1 << 14, 1 << 15, 1 << 16))
-    row_least_group = Number(
-        64,
-        "The least invocations of such a workgroup, or 2 k if that is more.",
-        (32, 64, 128),
-        constraint=_POWER,
-    )
-    row_most_group = Number(
-        512, "The most invocations of such a workgroup.", (256, 512, 1024), constraint=_POWER
-    )
-    row_each = Number(32, "Elements of each such invocation below the most.", (8, 16, 32, 64))
-    row_room = Number(1024, "The most candidates in workgroup memory.", (512, 1024, 2048), constraint=_POWER)
-    row_loads = Number(4, "Loads that such an invocation has in flight.", (1, 2, 4, 8))
-    row_candidates = Number(
-        1 << 18,
-        "Candidates of a row up to which one workgroup finishes the row.",
-        (1 << 16, 1 << 18, 1 << 20),
-    )
-    sample_length = Number(
-        1 << 14, "Top-k of long rows: the least elements of a row.", (1 << 14, 1 << 15, 1 << 16)
-    )
-    sample_group = Number(
-        256, "Invocations of a workgroup that narrows such rows.", (128, 256, 512), constraint=_POWER
-    )
-    sample_loads = Number(8, "Loads that each such invocation has in flight.", (2, 4, 8, 16))
-    sample_exact_group = Number(
-        1024,
-        "Invocations of the workgroups that finish rows whose sample was not good.",
-        (256, 512, 1024),
-        constraint=_POWER,
-    )
-    samples = Number(4096, "Elements of the sample of a row.", (2048, 4096, 8192), constraint=_POWER)
-    many_samples = Number(
-        1 << 15, "Elements of the sample of a row of many elements.", (1 << 14, 1 << 15), constraint=_POWER
-    )
-    many = Number(1 << 23, "Elements of a row that has many.", (1 << 22, 1 << 23, 1 << 24))
-    digit_groups = Number(1056, "Workgroups that count digits.", (128, 264, 528, 1056, 2112))
-    digit_groups_cpu = Number(16, "Workgroups that count digits, on CPUs.", (8, 16, 32), found_on=LLVMPIPE)
+    # Passes over all elements that count or sum: invocations of a workgroup. A power of two.
+    stream_group = Number(512, (128, 256, 512, 1024), found_on=H200_AND_LLVMPIPE, changes_rounding=True)
+    # The most workgroups of such a pass.
+    stream_groups = Number(1056, (128, 264, 528, 1056, 2112), changes_rounding=True)
+    # Loads that an invocation of such a pass has in flight.
+    stream_loads = Number(4, (1, 2, 4, 8), changes_rounding=True)
+    # The most workgroups of such a pass on CPUs.
+    stream_groups_cpu = Number(16, (8, 16, 32, 64, 128), found_on=LLVMPIPE, changes_rounding=True)
+    # Elements of a load up to which an invocation of such a pass has two loads in flight, on CPUs.
+    stream_few_cpu = Number(4, (1, 4, 16), found_on=LLVMPIPE, changes_rounding=True)
+    # Compaction: invocations of a workgroup, each of which has 32 elements of a tile. A power of two.
+    flag_group = Number(256, (64, 128, 256, 512), found_on=H200_AND_LLVMPIPE)
+    # Loads that each such invocation has in flight.
+    flag_loads = Number(8, (2, 4, 8, 16), found_on=H200_AND_LLVMPIPE)
+    # Tiles that keep fewer than one of so many elements are written bit by bit.
+    flag_sparse = Number(16, (4, 8, 16, 32), found_on=H200_AND_LLVMPIPE)
+    # Elements that an invocation has in flight where tiles are written element by element. A power of two up
+    # to 32.
+    flag_unroll = Number(8, (2, 4, 8, 16), found_on=H200_AND_LLVMPIPE)
+    # Tiles up to which each workgroup sums up the counts of the tiles before by itself.
+    flag_few = Number(2048, (256, 1024, 2048, 4096), found_on=H200_AND_LLVMPIPE)
+    # Places of an invocation if there is nothing but places to be filled.
+    fill_each = Number(64, (16, 64, 256), found_on=H200_AND_LLVMPIPE)
+    # `searchsorted`: invocations of a workgroup. A power of two.
+    search_group = Number(256, (64, 128, 256, 512), found_on=H200_AND_LLVMPIPE)
+    # Values that each searches for at once.
+    search_each = Number(4, (1, 2, 4, 8), found_on=H200_AND_LLVMPIPE)
+    # Workgroups that search.
+    search_groups = Number(2112, (264, 528, 1056, 2112, 4224), found_on=H200_AND_LLVMPIPE)
+    # Bytes of workgroup memory that hold every n-th element of the sorted array; 0 for none. A power of two.
+    search_tops = Number(16384, (0, 4096, 8192, 16384), found_on=H200_AND_LLVMPIPE)
+    # Bytes of sorted arrays that workgroup memory holds whole.
+    search_whole = Number(32768, (8192, 16384, 32768), found_on=H200_AND_LLVMPIPE)
+    # `search_group` for these. A power of two.
+    search_whole_group = Number(512, (128, 256, 512, 1024), found_on=H200_AND_LLVMPIPE)
+    # `search_each` for these.
+    search_whole_each = Number(8, (2, 4, 8), found_on=H200_AND_LLVMPIPE)
+    # Top-k of rows by one workgroup each: the least elements of a row.
+    row_shortest = Number(1024, (256, 1024, 4096))
+    # The most elements of such a row.
+    row_longest = Number(1 << 15, (1 << 14, 1 << 15, 1 << 16))
+    # The least invocations of such a workgroup, or 2 k if that is more. A power of two.
+    row_least_group = Number(64, (32, 64, 128))
+    # The most invocations of such a workgroup. A power of two.
+    row_most_group = Number(512, (256, 512, 1024))
+    # Elements of each such invocation below the most.
+    row_each = Number(32, (8, 16, 32, 64))
+    # The most candidates in workgroup memory. A power of two.
+    row_room = Number(1024, (512, 1024, 2048))
+    # Loads that such an invocation has in flight.
+    row_loads = Number(4, (1, 2, 4, 8))
+    # Candidates of a row up to which one workgroup finishes the row.
+    row_candidates = Number(1 << 18, (1 << 16, 1 << 18, 1 << 20))
+    # Top-k of long rows: the least elements of a row.
+    sample_length = Number(1 << 14, (1 << 14, 1 << 15, 1 << 16))
+    # Invocations of a workgroup that narrows such rows. A power of two.
+    sample_group = Number(256, (128, 256, 512))
+    # Loads that each such invocation has in flight.
+    sample_loads = Number(8, (2, 4, 8, 16))
+    # Invocations of the workgroups that finish rows whose sample was not good. A power of two.
+    sample_exact_group = Number(1024, (256, 512, 1024))
+    # Elements of the sample of a row. A power of two.
+    samples = Number(4096, (2048, 4096, 8192))
+    # Elements of the sample of a row of many elements. A power of two.
+    many_samples = Number(1 << 15, (1 << 14, 1 << 15))
+    # Elements of a row that has many.
+    many = Number(1 << 23, (1 << 22, 1 << 23, 1 << 24))
+    # Workgroups that count digits.
+    digit_groups = Number(1056, (128, 264, 528, 1056, 2112))
+    # Workgroups that count digits, on CPUs.
+    digit_groups_cpu = Number(16, (8, 16, 32), found_on=LLVMPIPE)
 
 
 tuning = Tuning()

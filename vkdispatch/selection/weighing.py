@@ -20,8 +20,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer
-from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import wide_type
@@ -96,7 +95,7 @@ def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     _check_float64(weights, output)
     stream = counting.make_stream(x, weights)
     values = counting.stream_values(stream, (x, weights))
-    own = (bins,) if task.edges is None else (bins, task.edges)
+    binning_arguments = (bins,) if task.edges is None else (bins, task.edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
     sums: Buffer[Any] = function_buffer(2 * bins, dtype.int64, context=context)
@@ -105,10 +104,10 @@ def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, counting.shared_words(bins), 0)
-        _make_top_kernel(form)(tops, *own, *values, graph=graph)
+        _make_top_kernel(form)(tops, *binning_arguments, *values, graph=graph)
     has_words = not device_facts().features >= _HAS_LONGS
     form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
-    _make_sum_kernel(form)(sums, tops, *own, *values, graph=graph)
+    _make_sum_kernel(form)(sums, tops, *binning_arguments, *values, graph=graph)
     _make_finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
     return task.result
 
@@ -130,10 +129,6 @@ def _shared_bins(bins: int) -> int:
     return next((size for size in _SIZES if bins <= size <= most), 0)
 
 
-def _arguments(form: _Form) -> list[tuple[str, Any]]:
-    return [*form.binning.arguments, *form.stream.arguments]
-
-
 def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     """Return the sign bit, the biased exponent and the mantissa of a float, in registers."""
     layout = _layout(kind)
@@ -150,12 +145,10 @@ def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
 def _make_top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the top of each bin, and flags weights that are not finite."""
     layout, group = _layout(form.weight), form.stream.group
-    own = 1 + len(form.binning.arguments)
 
-    def trace(*variables: Any) -> None:
-        tops = variables[0]
+    def trace(tops: Any, binning: Any, *variables: Any) -> None:
         lane = vc.local_invocation_id().x
-        bins = counting.Bins(form.binning, variables[1:own], group)
+        bins = counting.Bins(form.binning, binning, group)
         memory = vc.shared_buffer(dtype.uint32, form.shared) if form.shared else tops
         if form.shared:
             with vc.for_block(lane, bins.count, group) as place:
@@ -175,7 +168,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
                 with vc.if_block(is_larger):
                     vc.atomic_max(memory[number], exponent)
 
-        counting.visit(form.stream, variables[own:], act)
+        counting.visit(form.stream, variables, act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, bins.count, group) as place:
@@ -183,7 +176,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
                 with vc.if_block(top > 0):
                     vc.atomic_max(tops[place], top)
 
-    arguments = [("tops", buffer[dtype.uint32]), *_arguments(form)]
+    arguments = [*buffers(tops=dtype.uint32), form.binning.arguments, *form.stream.arguments]
     return trace_kernel(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
@@ -191,12 +184,10 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
 def _make_sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point from its top."""
     group = form.stream.group
-    own = 2 + len(form.binning.arguments)
 
-    def trace(*variables: Any) -> None:
-        sums, tops = variables[:2]
+    def trace(sums: Any, tops: Any, binning: Any, *variables: Any) -> None:
         lane = vc.local_invocation_id().x
-        bins = counting.Bins(form.binning, variables[2:own], group)
+        bins = counting.Bins(form.binning, binning, group)
         add_to_buffer = _make_word_adder(sums) if form.has_words else _make_adder(sums)
         top_of, add = tops, add_to_buffer
         if form.shared:
@@ -219,7 +210,7 @@ def _make_sum_kernel(form: _Form) -> ShaderFunction:
                         weight = vc.select(weight, 1, 0)
                     add(2 * number, weight.to_dtype(dtype.int64))
 
-        counting.visit(form.stream, variables[own:], act)
+        counting.visit(form.stream, variables, act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, 2 * bins.count, group) as place:
@@ -228,8 +219,8 @@ def _make_sum_kernel(form: _Form) -> ShaderFunction:
                 with vc.if_block(total != 0):
                     add_to_buffer(place, total)
 
-    sums_type = dtype.uint32 if form.has_words else dtype.int64
-    arguments = [("sums", buffer[sums_type]), ("tops", buffer[dtype.uint32]), *_arguments(form)]
+    tables = buffers(sums=dtype.uint32 if form.has_words else dtype.int64, tops=dtype.uint32)
+    arguments = [*tables, form.binning.arguments, *form.stream.arguments]
     return trace_kernel(f"weigh_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
@@ -292,20 +283,14 @@ def _shift_right(value: Any, count: Any) -> Any:
 
 @memoize
 def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
-    mapped = sink.parameters
-    arguments = [
-        ("sums", buffer[dtype.int64]),
-        ("tops", buffer[dtype.uint32]),
-        ("result", buffer[sink.out_type]),
-    ]
-
-    def trace(sums: Any, tops: Any, result: Any, *variables: Any) -> None:
+    def trace(sums: Any, tops: Any, result: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
         high = sums[2 * index].to_register()
         total = _round_sum(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
-        sink.store(result, variables, index, counting.convert(total, wide_type(sink.value_type)))
+        sink.store(result, mapping, index, counting.convert(total, wide_type(sink.value_type)))
 
-    return trace_kernel("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
+    tables = buffers(sums=dtype.int64, tops=dtype.uint32, result=sink.out_type)
+    return trace_kernel("store_sums", trace, [*tables, sink.parameters], _GROUP, exec_size="result.size")
 
 
 def _round_sum(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:

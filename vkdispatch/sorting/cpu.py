@@ -6,8 +6,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, SortOutputs, widen
@@ -28,7 +27,6 @@ from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
 # rounds in all: `planning` keeps them below 65,535, after which llvmpipe leaves a loop.
 
 
-_U32 = constant[dtype.uint32]
 # A subgroup of llvmpipe. Larger workgroups would make subgroups wait for each other.
 _GROUP = 8
 
@@ -49,16 +47,18 @@ def make_merge_kernel(form: MergeForm) -> ShaderFunction:
     (uint32) if positions are written; the outputs; the number of rows, and their length.
     """
 
-    def body(keys: Any, *others: Any) -> None:
-        *buffers, rows, length = others
+    def body(keys: Any, scratch: Any, results: Any, rows: Any, length: Any) -> None:
         row = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("sort_row")
         with vc.if_block(row < rows):
-            _Merge(form, keys, buffers, rows, length, row).run()
+            _Merge(form, keys, scratch, results, rows, length, row).run()
 
-    arguments = [("sort_keys", buffer[form.order.raw]), ("sort_scratch", buffer[form.order.raw])]
-    if form.outputs.has_positions:
-        arguments.append(("sort_scratch_positions", buffer[dtype.uint32]))
-    arguments += [*form.outputs.arguments(form.order.raw), ("sort_rows", _U32), ("sort_length", _U32)]
+    raw, position = form.order.raw, dtype.uint32 if form.outputs.has_positions else None
+    arguments = [
+        *buffers(sort_keys=raw),
+        buffers(sort_scratch=raw, sort_scratch_positions=position),
+        form.outputs.arguments(raw),
+        *numbers("sort_rows", "sort_length"),
+    ]
     workgroups = f"(sort_rows + {_GROUP - 1}) // {_GROUP}"
     return trace_kernel(f"sort_merge_{form.order.kind.name}", body, arguments, _GROUP, workgroups)
 
@@ -67,13 +67,11 @@ class _Merge:
     """The kernel of merged rows, in a trace: the row of an invocation."""
 
     def __init__(
-        self, form: MergeForm, keys: Any, buffers: list[Any], rows: Any, length: Any, row: Any
+        self, form: MergeForm, keys: Any, scratch: Any, results: Any, rows: Any, length: Any, row: Any
     ) -> None:
-        rest = list(buffers)
         self._form, self._keys, self._length = form, keys, length
-        self._scratch = rest.pop(0)
-        self._scratch_positions = rest.pop(0) if form.outputs.has_positions else None
-        self._results = rest
+        self._scratch, self._scratch_positions = scratch
+        self._sorted, self._positions = results
         self._base = (row * length).to_register("sort_base")
         self._half = (rows * length).to_register("sort_half")
 
@@ -93,11 +91,11 @@ class _Merge:
             source[:] = target
             target[:] = other
         with vc.for_block(0, self._length) as place:
-            if self._form.outputs.has_keys:
-                self._results[0][self._base + place] = self._scratch[source + place]
+            if self._sorted is not None:
+                self._sorted[self._base + place] = self._scratch[source + place]
             if self._scratch_positions is not None:
                 position = self._scratch_positions[source + place].to_register()
-                self._results[-1][self._base + place] = self._form.outputs.position(position)
+                self._positions[self._base + place] = self._form.outputs.position(position)
 
     def _merge(self, source: Any, target: Any, first: Any, block: Any) -> None:
         """Merge the block that begins at a place with the next one, which may be short or missing."""
@@ -121,8 +119,8 @@ class _Merge:
         with vc.for_block(left, end) as place:
             smaller = two[1] < one[1]
             for part in parts[1:]:  # the last part is the most significant
-                own, other = one[1 + part], two[1 + part]
-                smaller = vc.any(other < own, vc.all(other == own, smaller))
+                code, other = one[1 + part], two[1 + part]
+                smaller = vc.any(other < code, vc.all(other == code, smaller))
             # whether the next key is that of the second block
             is_second = vc.all(right < end, vc.any(left >= middle, smaller)).to_register("sort_second")
             self._scratch[target + place] = vc.select(is_second, two[0], one[0])
@@ -131,8 +129,8 @@ class _Merge:
             left[:] = vc.select(is_second, left, left + 1)
             right[:] = vc.select(is_second, right + 1, right)
             following = load(vc.min(vc.select(is_second, right, left), last))
-            for own, other, new in zip(one, two, following, strict=True):
-                own[:] = vc.select(is_second, own, new)
+            for code, other, new in zip(one, two, following, strict=True):
+                code[:] = vc.select(is_second, code, new)
                 other[:] = vc.select(is_second, new, other)
 
 
@@ -152,7 +150,7 @@ class _Merge:
 
 
 # The number of rows, runs of each row, keys of a run, and keys of the last run of a row.
-_SHAPE = [("sort_rows", _U32), ("sort_runs", _U32), ("sort_run", _U32), ("sort_last", _U32)]
+_SHAPE = numbers("sort_rows", "sort_runs", "sort_run", "sort_last")
 _SUM_GROUP = 64
 
 
@@ -201,18 +199,13 @@ def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
 
     def body(keys: Any, counters: Any, rows: Any, runs: Any, run: Any, last: Any, shift: Any) -> None:
         del rows
-        own = _Run(form, counters, runs, run, last)
-        with own.each_digit() as digit:
-            counters[own.entry(digit)] = 0
-        with own.each_key() as place:
-            own.increment(keys[own.base + place].to_register("sort_key"), shift)
+        here = _Run(form, counters, runs, run, last)
+        with here.each_digit() as digit:
+            counters[here.entry(digit)] = 0
+        with here.each_key() as place:
+            here.increment(keys[here.base + place].to_register("sort_key"), shift)
 
-    arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        ("sort_counters", buffer[form.counter]),
-        *_SHAPE,
-        SHIFT,
-    ]
+    arguments = [*buffers(sort_keys=form.order.raw, sort_counters=form.counter), *_SHAPE, *SHIFT]
     return trace_kernel(
         f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )
@@ -239,12 +232,8 @@ def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunctio
                     before += count
             totals[line] = before
 
-    arguments = [
-        ("sort_counters", buffer[counter]),
-        ("sort_totals", buffer[counter]),
-        ("sort_rows", _U32),
-        ("sort_runs", _U32),
-    ]
+    tables = buffers(sort_counters=counter, sort_totals=counter)
+    arguments = [*tables, *numbers("sort_rows", "sort_runs")]
     workgroups = f"(sort_rows * {bins} + {_SUM_GROUP - 1}) // {_SUM_GROUP}"
     return trace_kernel("sort_sum_runs", body, arguments, _SUM_GROUP, workgroups)
 
@@ -258,36 +247,30 @@ def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
     """
     bins = 1 << form.digit.bits
 
-    def body(keys: Any, counters: Any, totals: Any, *others: Any) -> None:
-        *buffers, _, runs, run, last, shift = others
-        keys_to = buffers.pop(0) if form.writes_keys else None
-        own = _Run(form, counters, runs, run, last)
+    def body(keys: Any, counters: Any, totals: Any, moved_to: Any, shape: Any, shift: Any) -> None:
+        keys_to, payload, payload_to = moved_to
+        _, runs, run, last = shape
+        here = _Run(form, counters, runs, run, last)
         before = vc.new_register(form.counter)
-        with own.each_digit() as digit:
-            entry = own.entry(digit)
+        with here.each_digit() as digit:
+            entry = here.entry(digit)
             counters[entry] = counters[entry] + before
-            before += totals[own.row * bins + digit]
-        with own.each_key() as place:
-            key = keys[own.base + place].to_register("sort_key")
-            target = own.row_base + own.increment(key, shift)
+            before += totals[here.row * bins + digit]
+        with here.each_key() as place:
+            key = keys[here.base + place].to_register("sort_key")
+            target = here.row_base + here.increment(key, shift)
             target = target.to_register("sort_target")
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
                 if form.makes_positions:
-                    moved = _position(form, own, place, run)
+                    moved = _position(form, here, place, run)
                 else:
-                    moved = buffers[0][own.base + place]
-                buffers[-1][target] = widen(moved.to_register()) if form.is_wide else moved
+                    moved = payload[here.base + place]
+                payload_to[target] = widen(moved.to_register()) if form.is_wide else moved
 
-    arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        ("sort_counters", buffer[form.counter]),
-        ("sort_totals", buffer[form.counter]),
-        *declare_move_arguments(form),
-        *_SHAPE,
-        SHIFT,
-    ]
+    tables = buffers(sort_keys=form.order.raw, sort_counters=form.counter, sort_totals=form.counter)
+    arguments = [*tables, declare_move_arguments(form), _SHAPE, *SHIFT]
     return trace_kernel(
         f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )

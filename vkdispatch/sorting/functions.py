@@ -248,19 +248,19 @@ def sort_by_key(  # noqa: PLR0913
     arrays = list(values) if has_several else [values]
     names = [f"values[{i}]" for i in range(len(arrays))] if has_several else ["values"]
     operands = [parse_operand(value, name) for value, name in zip(arrays, names, strict=True)]
-    for each, name in zip(operands, names, strict=True):
-        if each.shape != parsed.x.shape:
+    for operand, name in zip(operands, names, strict=True):
+        if operand.shape != parsed.x.shape:
             raise ArgumentValueError(
-                f"{name}: expected the shape of the keys, {parsed.x.shape}, got {each.shape}"
+                f"{name}: expected the shape of the keys, {parsed.x.shape}, got {operand.shape}"
             )
     keys_out, values_out = rearranging.parse_outputs(out, has_several, len(operands))
     to = parse_output(output_map, parsed.x.var_type, parsed.shape)
     sorted_to = prepare_result(keys_out, parsed.shape, to.out_type, parsed.x.context, "out[0]")
     moved_to = [
         prepare_result(
-            buffer, parsed.shape, each.var_type, parsed.x.context, f"out[1]{name.removeprefix('values')}"
+            buffer, parsed.shape, operand.var_type, parsed.x.context, f"out[1]{name.removeprefix('values')}"
         )
-        for buffer, each, name in zip(values_out, operands, names, strict=True)
+        for buffer, operand, name in zip(values_out, operands, names, strict=True)
     ]
     names_out = ["out[0]", *(f"out[1]{name.removeprefix('values')}" for name in names)]
     check_overlap([*zip(names_out, [keys_out, *values_out], strict=True)], to, before=[parsed.x, *operands])
@@ -296,7 +296,7 @@ def _sort_by_key(
     rows: Buffer[Any] | None = None
     positions: Buffer[Any]
     if keys.starts is None:
-        read = [argument for each in values for argument in each.arguments]
+        read = [argument for value in values for argument in value.arguments]
         is_free = is_direct and not any(share_memory(argument, sorted_to) for argument in read)
         rows = sorted_to if is_free else function_buffer(keys.x.size, keys.x.var_type)
         positions = function_buffer(keys.x.size, position_type(along.length))
@@ -306,13 +306,13 @@ def _sort_by_key(
         positions = _sort_positions(keys)
         rows = function_buffer(keys.x.size, to.out_type)
         rearranging.take_at(rows, keys.x, positions, to, along, graph)
-    arguments = [argument for each in values for argument in each.arguments]
+    arguments = [argument for value in values for argument in value.arguments]
     results = []
-    for each, target in zip(values, moved_to, strict=True):
+    for operand, target in zip(values, moved_to, strict=True):
         # memory that any value is read from is written last
         is_read = any(share_memory(argument, target) for argument in arguments)
         place: Buffer[Any] = function_buffer(target.shape, target.var_type) if is_read else target
-        rearranging.take_at(place, each, positions, parse_output(None, each.var_type), along, graph)
+        rearranging.take_at(place, operand, positions, parse_output(None, operand.var_type), along, graph)
         results.append((place, target))
     for place, target in results:
         if place is not target:
@@ -330,7 +330,9 @@ def _can_move_along(
     if len(values) != 1 or not values[0].source.is_plain or values[0].var_type.item_size not in (1, 2, 4, 8):
         return False
     value, target = values[0].arguments[0], moved_to[0]
-    if any(share_memory(each, other) for each in (*keys.x.arguments, sorted_to) for other in (value, target)):
+    if any(
+        share_memory(source, other) for source in (*keys.x.arguments, sorted_to) for other in (value, target)
+    ):
         return False
     return is_long(keys.order, keys.along.rows)
 

@@ -7,8 +7,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer
-from vkdispatch.families.values import split_words, word_type
+from vkdispatch.families.kernels import Argument, buffers
+from vkdispatch.families.values import FLOATS, SIGNED_INTEGERS, split_words, word_type
 
 # ---- Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers -----------
 #
@@ -24,8 +24,6 @@ from vkdispatch.families.values import split_words, word_type
 # code if and only if neither sorts before the other. The code of a NaN is larger than that of any number.
 
 
-_FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
-_SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
 _MANTISSA: dict[DType, int] = {dtype.float16: 10, dtype.bfloat16: 7, dtype.float32: 23, dtype.float64: 52}
 _ALL = 0xFFFFFFFF
 
@@ -146,9 +144,9 @@ def _code(kind: DType, words: Sequence[Any], number: int) -> Any:
     """Return a word of the code of a scalar."""
     bits = min(8 * kind.item_size, 32)
     top = 1 << (bits - 1)
-    if kind in _FLOATS:
+    if kind in FLOATS:
         return _float_code(kind, words, number, bits)
-    if kind in _SIGNED and number == len(words) - 1:
+    if kind in SIGNED_INTEGERS and number == len(words) - 1:
         return words[number] ^ top
     return words[number]
 
@@ -204,12 +202,13 @@ class SortOutputs:
     has_positions: bool
     is_wide: bool = False
 
-    def arguments(self, raw: DType) -> list[tuple[str, Any]]:
-        """Return names and annotations of the kernel's arguments; `raw` is the type of keys."""
-        arguments = [("sort_sorted", buffer[raw])] if self.has_keys else []
-        if self.has_positions:
-            arguments.append(("sort_positions", buffer[dtype.uvec2 if self.is_wide else dtype.uint32]))
-        return arguments
+    def arguments(self, raw: DType) -> list[Argument]:
+        """Return the buffers of keys, of the type `raw`, and of positions, as `trace_kernel` takes them."""
+        position = dtype.uvec2 if self.is_wide else dtype.uint32
+        return buffers(
+            sort_sorted=raw if self.has_keys else None,
+            sort_positions=position if self.has_positions else None,
+        )
 
     def position(self, value: Any) -> Any:
         """Return a position, a GPU value, as it is written."""

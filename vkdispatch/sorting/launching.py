@@ -257,18 +257,18 @@ class _LongSort:
         lines = rows.count * tile.bins
         counts: AnyBuffer = function_buffer(lines * tiles, counter)
         totals: AnyBuffer = function_buffer(lines, counter)
-        for each in passes:
-            shift = each.digit.shift
-            make_count_kernel(each.form, bool(planning.tuning.votes))(
-                each.keys, counts, *shape, shift, graph=graph
+        for step in passes:
+            shift = step.digit.shift
+            make_count_kernel(step.form, bool(planning.tuning.votes))(
+                step.keys, counts, *shape, shift, graph=graph
             )
             summed = (rows.count, tile.bins, tiles)
             if tiles <= planning.tuning.few_tiles:
                 make_short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
             else:
                 make_offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
-            move = make_move_kernel(each.form)
-            move(each.keys, counts, totals, *each.buffers, *shape, shift, graph=graph)
+            move = make_move_kernel(step.form)
+            move(step.keys, counts, totals, *step.buffers, *shape, shift, graph=graph)
 
     def _run_by_runs(self) -> None:
         order, rows, counter, graph = self._order, self._rows, self._counter, self._graph
@@ -278,14 +278,14 @@ class _LongSort:
         groups = -(-plan.runs // plan.group)
         counters: AnyBuffer = function_buffer(rows.count * groups * plan.group << plan.width, counter)
         totals: AnyBuffer = function_buffer(rows.count << plan.width, counter)
-        for each in self._list_passes(tile):
-            shift = each.digit.shift
-            make_count_runs_kernel(each.form)(each.keys, counters, *shape, shift, graph=graph)
-            make_sum_runs_kernel(plan.group, 1 << each.digit.bits, counter)(
+        for step in self._list_passes(tile):
+            shift = step.digit.shift
+            make_count_runs_kernel(step.form)(step.keys, counters, *shape, shift, graph=graph)
+            make_sum_runs_kernel(plan.group, 1 << step.digit.bits, counter)(
                 counters, totals, rows.count, plan.runs, graph=graph
             )
-            move = make_move_runs_kernel(each.form)
-            move(each.keys, counters, totals, *each.buffers, *shape, shift, graph=graph)
+            move = make_move_runs_kernel(step.form)
+            move(step.keys, counters, totals, *step.buffers, *shape, shift, graph=graph)
 
     def _run_sweeps(self, tile: TileForm) -> None:
         rows, graph = self._rows, self._graph
@@ -298,7 +298,7 @@ class _LongSort:
         histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
         tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
         zeros = (boards[0], histograms, tickets)
-        onesweep.make_clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
+        onesweep.make_clear_kernel()(*zeros, *(table.size for table in zeros), graph=graph)
         form = onesweep.HistogramForm(
             self._order,
             tile.width,
@@ -311,13 +311,13 @@ class _LongSort:
             self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph
         )
         onesweep.make_starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
-        for each in self._list_passes(tile):
-            own, next_board = boards[each.number % 2], boards[1 - each.number % 2]
+        for step in self._list_passes(tile):
+            board, next_board = boards[step.number % 2], boards[1 - step.number % 2]
             sweep = onesweep.make_sweep_kernel(
-                onesweep.SweepForm(each.form, len(digits), planning.tuning.window)
+                onesweep.SweepForm(step.form, len(digits), planning.tuning.window)
             )
-            buffers = (histograms, own, next_board, tickets, *each.buffers)
-            sweep(each.keys, *buffers, *shape, each.number, each.digit.shift, graph=graph)
+            buffers = (histograms, board, next_board, tickets, *step.buffers)
+            sweep(step.keys, *buffers, *shape, step.number, step.digit.shift, graph=graph)
 
 
 def _list_targets(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:

@@ -30,8 +30,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -39,8 +38,6 @@ from vkdispatch.sorting import passes
 from vkdispatch.sorting.keys import Order, widen
 from vkdispatch.sorting.tile import Tile, TileForm, only_if
 
-_U32 = constant[dtype.uint32]
-_WORDS: Any = vc.Buff[dtype.uint32]
 # Digits that share a word, and the bits that each has there.
 _PACKED, _DIGIT_BITS = 4, 8
 
@@ -76,13 +73,14 @@ def make_clear_kernel() -> ShaderFunction:
     """Return the kernel that clears a board, histograms and tickets; each is given with its size."""
     names = ("sort_board", "sort_histograms", "sort_tickets")
 
-    def body(*variables: Any) -> None:
+    def body(tables: Any, sizes: Any) -> None:
         index = vc.global_invocation_id().x.to_register("sort_index")
-        for words, count in zip(variables[:3], variables[3:], strict=True):
+        for words, count in zip(tables, sizes, strict=True):
             with vc.if_block(index < count):
                 words[index] = 0
 
-    arguments = [*((name, _WORDS) for name in names), *((f"{name}_words", _U32) for name in names)]
+    tables = buffers(**dict.fromkeys(names, dtype.uint32))
+    arguments = [tables, numbers(*(f"{name}_words" for name in names))]
     most = f"max({', '.join(f'{name}_words' for name in names)})"
     return trace_kernel("sort_clear", body, arguments, 256, exec_size=most)
 
@@ -128,11 +126,8 @@ def make_histogram_kernel(form: HistogramForm) -> ShaderFunction:
                     vc.atomic_add(histograms[row * total + (index + start)], count)
 
     arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        ("sort_histograms", _WORDS),
-        ("sort_rows", _U32),
-        ("sort_length", _U32),
-        ("sort_chunks", _U32),
+        *buffers(sort_keys=form.order.raw, sort_histograms=dtype.uint32),
+        *numbers("sort_rows", "sort_length", "sort_chunks"),
     ]
     return trace_kernel(
         f"sort_histograms_{form.order.kind.name}", body, arguments, form.group, "sort_rows * sort_chunks"
@@ -158,7 +153,7 @@ def make_starts_kernel(form: TileForm) -> ShaderFunction:
             with only_if(is_own):
                 histograms[line + digit] = start
 
-    arguments = [("sort_histograms", _WORDS), ("sort_lines", _U32)]
+    arguments = [*buffers(sort_histograms=dtype.uint32), *numbers("sort_lines")]
     return trace_kernel("sort_starts", body, arguments, form.group, "sort_lines")
 
 
@@ -193,16 +188,12 @@ def make_sweep_kernel(form: SweepForm) -> ShaderFunction:
     def body(*variables: Any) -> None:
         _Sweep(form, variables).run()
 
+    words = ("sort_starts", "sort_board", "sort_next_board", "sort_tickets")
     arguments = [
-        ("sort_keys", buffer[moving.order.raw]),
-        ("sort_starts", _WORDS),
-        ("sort_board", _WORDS),
-        ("sort_next_board", _WORDS),
-        ("sort_tickets", _WORDS),
-        *passes.declare_move_arguments(moving),
-        *passes.SHAPE,
-        ("sort_which", _U32),
-        ("sort_shift", _U32),
+        buffers(sort_keys=moving.order.raw, **dict.fromkeys(words, dtype.uint32)),
+        passes.declare_move_arguments(moving),
+        passes.SHAPE,
+        *numbers("sort_which", "sort_shift"),
     ]
     name = f"sort_sweep_{moving.order.kind.name}"
     return trace_kernel(name, body, arguments, moving.tile.group, passes.WORKGROUPS)
@@ -212,14 +203,11 @@ class _Sweep:
     """The kernel of a sweep, in a trace."""
 
     def __init__(self, form: SweepForm, variables: Sequence[Any]) -> None:
-        keys, starts, board, next_board, tickets, *others = variables
-        *rest, _, tiles, last, self._which, self._shift = others
+        tables, moved_to, (_, tiles, last), self._which, self._shift = variables
         self._form, self._moving = form, form.moving
         moving = self._moving
-        self._keys, self._starts, self._board, self._next_board = keys, starts, board, next_board
-        self._keys_to = rest.pop(0) if moving.writes_keys else None
-        self._payload_to: Any = rest.pop() if moving.payload is not None else None
-        self._payload = rest.pop() if rest else None
+        self._keys, self._starts, self._board, self._next_board, tickets = tables
+        self._keys_to, self._payload, self._payload_to = moved_to
         ticket: Any = vc.shared_buffer(dtype.uint32, 1, "sort_ticket")
         with vc.if_block(vc.local_invocation_index() == 0):
             ticket[0] = vc.atomic_add(tickets[self._which], 1)

@@ -19,16 +19,14 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order, widen
 from vkdispatch.sorting.tile import SerialTile, Tile, TileForm, only_if
 
-_U32 = constant[dtype.uint32]
-SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]
-SHIFT = ("sort_shift", _U32)
+SHAPE = numbers("sort_rows", "sort_tiles", "sort_last")
+SHIFT = numbers("sort_shift")
 WORKGROUPS = "sort_rows * sort_tiles"
 # Counts that an invocation adds up in one round.
 _TOGETHER = 4
@@ -103,8 +101,8 @@ def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     they are equal.
     """
 
-    def body(keys: Any, counts: Any, rows: Any, tiles: Any, last: Any, shift: Any) -> None:
-        del rows
+    def body(keys: Any, counts: Any, shape: Any, shift: Any) -> None:
+        _, tiles, last = shape
         here = TileOfRow(form.tile, tiles, last)
         if form.tile.subgroup == 1:
             _count_serially(form, here, keys, counts, tiles, shift)
@@ -124,18 +122,18 @@ def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 counts[entry] = total.to_dtype(form.counter)
 
-    arguments = [("sort_keys", buffer[form.order.raw]), ("sort_counts", buffer[form.counter])]
+    arguments = buffers(sort_keys=form.order.raw, sort_counts=form.counter)
     return _trace_pass("count", form, body, arguments)
 
 
 def _trace_pass(
-    name: str, form: PassForm, body: Callable[..., None], arguments: Sequence[tuple[str, Any]]
+    name: str, form: PassForm, body: Callable[..., None], arguments: Sequence[Argument | list[Argument]]
 ) -> ShaderFunction:
     """Return a kernel over tiles, whose arguments end with the numbers of `SHAPE` and the shift."""
     return trace_kernel(
         f"sort_{name}_{form.order.kind.name}",
         body,
-        [*arguments, *SHAPE, SHIFT],
+        [*arguments, SHAPE, *SHIFT],
         form.tile.group,
         WORKGROUPS,
         unsigned=form.counter is dtype.uint32,
@@ -178,13 +176,13 @@ def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
                 vc.select(inside, counts[entry], vc.to_dtype(counter, 0)).to_register()
                 for entry, inside in zip(entries, exists, strict=True)
             ]
-            own = values[0]
+            chunk_sum = values[0]
             for value in values[1:]:
-                own = own + value
-            own = own.to_register()
-            start = (tile.sum_across(own) + before).to_register()
+                chunk_sum = chunk_sum + value
+            chunk_sum = chunk_sum.to_register()
+            start = (tile.sum_across(chunk_sum) + before).to_register()
             with vc.if_block(tile.index == form.group - 1):
-                whole[0] = start + own
+                whole[0] = start + chunk_sum
             for entry, inside, value in zip(entries, exists, values, strict=True):
                 with vc.if_block(inside):
                     counts[entry] = start
@@ -232,11 +230,11 @@ def make_move_kernel(form: PassForm) -> ShaderFunction:
     of `SHAPE`, and the shift.
     """
 
-    def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
-        *buffers, _, tiles, last, shift = others
+    def body(keys: Any, offsets: Any, totals: Any, moved_to: Any, shape: Any, shift: Any) -> None:
+        _, tiles, last = shape
         here = TileOfRow(form.tile, tiles, last)
         if form.tile.subgroup == 1:
-            _move_serially(form, here, (keys, offsets, totals, *buffers), tiles, shift)
+            _move_serially(form, here, (keys, offsets, totals, *moved_to), tiles, shift)
             return
         tile = Tile(form.tile)
         bases: Any = vc.shared_buffer(form.counter, form.tile.bins, "sort_bases")
@@ -247,7 +245,7 @@ def make_move_kernel(form: PassForm) -> ShaderFunction:
             with only_if(is_own):
                 total[:] = totals[here.row * form.tile.bins + digit]
             sums.append(total)
-        moved = _MovedTile(form, tile, here, keys, buffers, shift)
+        moved = _MovedTile(form, tile, here, keys, moved_to, shift)
         for (digit, is_own), before in zip(owned, tile.sum_before(sums), strict=True):
             with only_if(is_own):
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
@@ -255,19 +253,13 @@ def make_move_kernel(form: PassForm) -> ShaderFunction:
         moved.exchange()
         moved.store(bases)
 
-    arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        ("sort_counts", buffer[form.counter]),
-        ("sort_totals", buffer[form.counter]),
-        *declare_move_arguments(form),
-    ]
-    return _trace_pass("move", form, body, arguments)
+    tables = buffers(sort_keys=form.order.raw, sort_counts=form.counter, sort_totals=form.counter)
+    return _trace_pass("move", form, body, [*tables, declare_move_arguments(form)])
 
 
-def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tiles: Any, shift: Any) -> None:
-    keys, offsets, totals, *rest = buffers
+def _move_serially(form: PassForm, here: TileOfRow, arrays: Sequence[Any], tiles: Any, shift: Any) -> None:
+    keys, offsets, totals, keys_to, payload_from, payload_to = arrays
     bins = form.tile.bins
-    keys_to = rest.pop(0) if form.writes_keys else None
     tile = SerialTile(form.tile, [kind for kind in (form.order.raw, form.payload) if kind is not None], tiles)
     with tile.each_place() as item:
         place = tile.place(item)
@@ -277,7 +269,7 @@ def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tile
             if form.makes_positions:
                 payload = position_in_row(form, here.number, place)
             else:
-                payload = rest[0][here.base + inside]
+                payload = payload_from[here.base + inside]
             tile.put(1, place, payload.to_register())
     vc.barrier()
     largest = (1 << form.digit.bits) - 1
@@ -309,7 +301,7 @@ def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tile
             if keys_to is not None:
                 keys_to[target] = key
             if form.payload is not None:
-                rest[-1][target] = widen(tile.get(1, place)) if form.is_wide else tile.get(1, place)
+                payload_to[target] = widen(tile.get(1, place)) if form.is_wide else tile.get(1, place)
 
 
 def position_in_row(form: PassForm, number: Any, place: Any) -> Any:
@@ -329,31 +321,27 @@ def place_in_row(form: PassForm, base: Any, place: Any) -> Any:
     return base + place.to_dtype(form.counter)
 
 
-def declare_move_arguments(form: PassForm) -> list[tuple[str, Any]]:
+def declare_move_arguments(form: PassForm) -> list[Argument]:
     """Return the moved keys if they are written, the payload if it is read, and the moved payload."""
-    arguments = []
-    if form.writes_keys:
-        arguments.append(("sort_moved_keys", buffer[form.order.raw]))
-    if form.payload is not None:
-        if not form.makes_positions:
-            arguments.append(("sort_payload", buffer[form.payload]))
-        arguments.append(("sort_moved_payload", buffer[dtype.uvec2 if form.is_wide else form.payload]))
-    return arguments
+    return buffers(
+        sort_moved_keys=form.order.raw if form.writes_keys else None,
+        sort_payload=None if form.makes_positions else form.payload,
+        sort_moved_payload=dtype.uvec2 if form.is_wide else form.payload,
+    )
 
 
 class _MovedTile:
     """A tile that is ranked by a digit, and then written to the places of its digits."""
 
     def __init__(
-        self, form: PassForm, tile: Tile, here: TileOfRow, keys: Any, buffers: list[Any], shift: Any
+        self, form: PassForm, tile: Tile, here: TileOfRow, keys: Any, moved_to: Sequence[Any], shift: Any
     ) -> None:
         """Load the keys and rank them by the digit with this shift.
 
         `tile.starts` then holds where each digit begins in the tile.
         """
         self._form, self._tile, self._here, self._shift = form, tile, here, shift
-        rest = list(buffers)
-        self._keys_to = rest.pop(0) if form.writes_keys else None
+        self._keys_to, payload, self._payload_to = moved_to
         places = tile.places()
         self._keys = here.load(keys, places)
         self._payload: list[Any] = []
@@ -361,8 +349,7 @@ class _MovedTile:
             if form.makes_positions:
                 self._payload = [position_in_row(form, here.number, place) for place in places]
             else:
-                self._payload = here.load(rest.pop(0), places)
-            self._payload_to = rest.pop(0)
+                self._payload = here.load(payload, places)
         digits = here.digits(form.order, form.digit, self._keys, places, shift)
         self._places = tile.rank(digits, form.digit.bits)
 
@@ -393,11 +380,6 @@ class _MovedTile:
                 buffer[target] = value
 
 
-def _declare_offset_arguments(counter: DType) -> list[tuple[str, Any]]:
-    return [
-        ("sort_counts", buffer[counter]),
-        ("sort_totals", buffer[counter]),
-        ("sort_rows", _U32),
-        ("sort_bins", _U32),
-        ("sort_tiles", _U32),
-    ]
+def _declare_offset_arguments(counter: DType) -> list[Argument]:
+    tables = buffers(sort_counts=counter, sort_totals=counter)
+    return [*tables, *numbers("sort_rows", "sort_bins", "sort_tiles")]

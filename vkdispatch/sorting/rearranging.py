@@ -11,12 +11,11 @@ from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import is_recorded
-from vkdispatch.families.kernels import note_bad_starts, trace_kernel
+from vkdispatch.families.kernels import buffers, note_bad_starts, numbers, trace_kernel
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -34,7 +33,6 @@ from vkdispatch.sorting.launching import Rows, position_type
 
 
 _GROUP = 128
-_U32 = constant[dtype.uint32]
 _ODD = {6: dtype.uhvec3, 12: dtype.uvec3}
 _RAW_SIZES = (1, 2, 4, 8, 16)
 
@@ -91,20 +89,16 @@ def make_copy_kernel(form: CopyForm) -> ShaderFunction:
 
     Its arguments are the result, those of source, positions and sink, and the three numbers of an `Along`.
     """
-    source_types = form.source.annotations if form.source else []
-    source_names = form.source.names if form.source else []
     arguments = [
-        ("sort_result", buffer[form.sink.out_type]),
-        *zip(source_names, source_types, strict=True),
-        *([("sort_positions", buffer[form.positions])] if form.positions else []),
-        *form.sink.parameters,
-        *((name, _U32) for name in ("sort_before", "sort_length", "sort_after")),
+        *buffers(sort_result=form.sink.out_type),
+        form.source.parameters if form.source else [],
+        *buffers(sort_positions=form.positions),
+        form.sink.parameters,
+        numbers("sort_before", "sort_length", "sort_after"),
     ]
 
-    def body(result: Any, *others: Any) -> None:
-        *buffers, _, length, after = others
-        inputs = buffers[: len(source_types)]
-        extras = buffers[len(source_types) + bool(form.positions) :]
+    def body(result: Any, inputs: Any, positions: Any, extras: Any, along: Any) -> None:
+        _, length, after = along
         element = vc.global_invocation_id().x
         place: Any = element  # in rows
         if form.is_strided:
@@ -118,7 +112,7 @@ def make_copy_kernel(form: CopyForm) -> ShaderFunction:
             assert form.source is not None
             form.sink.store(result, extras, element, form.source.value(inputs, place))
             return
-        position = buffers[len(source_types)][place].to_register("sort_position")
+        position = positions[place].to_register("sort_position")
         if form.mode == "positions":
             form.sink.store(result, extras, element, _convert_position(position, form.sink.value_type))
             return
@@ -223,8 +217,7 @@ def _launch(
     read = () if positions is None else (positions,)
     # a length that the kernel does not use may exceed 32 bits
     length = along.length if form.is_strided or form.has_own_values else 1
-    numbers = (1, length, along.after)
-    make_copy_kernel(form)(result, *inputs, *read, *extras, *numbers, graph=graph)
+    make_copy_kernel(form)(result, *inputs, *read, *extras, 1, length, along.after, graph=graph)
 
 
 @memoize
@@ -234,7 +227,7 @@ def make_segment_kernel(kind: DType) -> ShaderFunction:
     Its arguments are the numbers (uint32), the starts, and the number of starts.
     """
 
-    def body(numbers: Any, starts: Any, count: Any) -> None:
+    def body(segments: Any, starts: Any, count: Any) -> None:
         position = vc.global_invocation_id().x
         low, high = vc.new_uint_register(0), count.to_register()
         with vc.while_block(low < high):
@@ -243,13 +236,9 @@ def make_segment_kernel(kind: DType) -> ShaderFunction:
                 low[:] = middle + 1
             with vc.else_block():
                 high[:] = middle
-        numbers[position] = low
+        segments[position] = low
 
-    arguments = [
-        ("sort_numbers", buffer[dtype.uint32]),
-        ("sort_starts", buffer[kind]),
-        ("sort_starts_count", _U32),
-    ]
+    arguments = [*buffers(sort_numbers=dtype.uint32, sort_starts=kind), *numbers("sort_starts_count")]
     return trace_kernel("sort_segments", body, arguments, _GROUP, exec_size="sort_numbers.size")
 
 

@@ -15,14 +15,12 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs
 from vkdispatch.sorting.tile import SerialTile, Tile, TileForm
 
-_U32 = constant[dtype.uint32]
 _ROW_BITS = 8
 _ROWS = Order(dtype.uint32, bits=_ROW_BITS)
 # Rows of a tile: one digit holds their numbers, and one beyond them.
@@ -63,17 +61,16 @@ def make_block_kernel(form: BlockForm) -> ShaderFunction:
     Its arguments are the keys, the outputs, the number of rows, their length, and the rows of a tile.
     """
 
-    def body(keys: Any, *others: Any) -> None:
-        *results, rows, length, together = others
+    def body(keys: Any, results: Any, rows: Any, length: Any, together: Any) -> None:
         if form.tile.subgroup == 1:
             _run_serially(form, keys, results, rows, length, together)
             return
         _Block(form, keys, results, rows, length, together).run()
 
     arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        *form.outputs.arguments(form.order.raw),
-        *((name, _U32) for name in ("sort_rows", "sort_length", "sort_together")),
+        *buffers(sort_keys=form.order.raw),
+        form.outputs.arguments(form.order.raw),
+        *numbers("sort_rows", "sort_length", "sort_together"),
     ]
     return trace_kernel(
         f"sort_block_{form.order.kind.name}",
@@ -88,9 +85,10 @@ class _Block:
     """The kernel of short rows, in a trace."""
 
     def __init__(
-        self, form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
+        self, form: BlockForm, keys: Any, results: Any, rows: Any, length: Any, together: Any
     ) -> None:
-        self._form, self._from, self._results, self._length = form, keys, results, length
+        self._form, self._from, self._length = form, keys, length
+        self._sorted, self._positions = results
         self._tile = Tile(form.tile)
         first = (vc.workgroup_id().x * together).to_register("sort_first_row")
         self._base = (first * length).to_register("sort_base")
@@ -134,13 +132,12 @@ class _Block:
             vc.barrier()
 
     def _write(self) -> None:
-        form, results = self._form, list(self._results)
-        places = self._tile.sorted_places()
-        if form.outputs.has_keys:
-            self._store(results.pop(0), places, self._keys)
-        if form.outputs.has_positions:
-            own = [origin % self._length if form.has_rows else origin for origin in self._origins]
-            self._store(results.pop(0), places, [form.outputs.position(each) for each in own])
+        form, places = self._form, self._tile.sorted_places()
+        if self._sorted is not None:
+            self._store(self._sorted, places, self._keys)
+        if self._positions is not None:
+            origins = [origin % self._length if form.has_rows else origin for origin in self._origins]
+            self._store(self._positions, places, [form.outputs.position(origin) for origin in origins])
 
     def _store(self, buffer: Any, places: list[Any], values: list[Any]) -> None:
         for place, value in zip(places, values, strict=True):
@@ -148,9 +145,7 @@ class _Block:
                 buffer[self._base + place] = value
 
 
-def _run_serially(
-    form: BlockForm, keys: Any, results: list[Any], rows: Any, length: Any, together: Any
-) -> None:
+def _run_serially(form: BlockForm, keys: Any, results: Any, rows: Any, length: Any, together: Any) -> None:
     tile = SerialTile(form.tile, [form.order.raw, *([dtype.uint32] if form.has_origins else [])], rows)
     first = (vc.workgroup_id().x * together).to_register("sort_first_row")
     base = (first * length).to_register("sort_base")
@@ -188,7 +183,7 @@ def _run_serially(
             if form.outputs.has_positions:
                 origin = tile.get(1, place)
                 origin = origin % length if form.has_rows else origin
-                results[-1][base + place] = form.outputs.position(origin)
+                results[1][base + place] = form.outputs.position(origin)
 
 
 @memoize
@@ -199,12 +194,11 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
     """
     parts = len(order.part_bits)
 
-    def body(source: Any, *others: Any) -> None:
-        *results, rows, length = others
+    def body(source: Any, results: Any, rows: Any, length: Any) -> None:
         element = (vc.workgroup_id().x * group + vc.local_invocation_index()).to_register("sort_element")
         with vc.if_block(element < rows * length):
-            own = (element % length).to_register("sort_own")
-            base = (element - own).to_register("sort_base")
+            place = (element % length).to_register("sort_own")
+            base = (element - place).to_register("sort_base")
             key = source[element].to_register()
             code = [order.part(key, part).to_register() for part in range(parts)]
             rank = vc.new_uint_register(0)
@@ -214,7 +208,7 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
                 for part in range(parts):  # the last part is the most significant
                     value = order.part(other, part).to_register()
                     if smaller is None:
-                        before = vc.any(value < code[part], vc.all(value == code[part], number < own))
+                        before = vc.any(value < code[part], vc.all(value == code[part], number < place))
                     else:
                         before = vc.any(value < code[part], vc.all(value == code[part], smaller))
                     smaller = before
@@ -222,13 +216,12 @@ def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderF
             if outputs.has_keys:
                 results[0][base + rank] = key
             if outputs.has_positions:
-                results[-1][base + rank] = outputs.position(own)
+                results[1][base + rank] = outputs.position(place)
 
     arguments = [
-        ("sort_keys", buffer[order.raw]),
-        *outputs.arguments(order.raw),
-        ("sort_rows", _U32),
-        ("sort_length", _U32),
+        *buffers(sort_keys=order.raw),
+        outputs.arguments(order.raw),
+        *numbers("sort_rows", "sort_length"),
     ]
     return trace_kernel(
         f"sort_short_{order.kind.name}",

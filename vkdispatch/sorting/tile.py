@@ -299,10 +299,10 @@ class Tile:
 
         `totals` are those of its own digits, or zeros.
         """
-        own = totals[0]
+        whole = totals[0]
         for total in totals[1:]:
-            own = own + total
-        before = self.sum_across(own.to_register(), self.form.bins)
+            whole = whole + total
+        before = self.sum_across(whole.to_register(), self.form.bins)
         starts = []
         for total in totals:
             starts.append(before.to_register())
