@@ -59,23 +59,11 @@ asanyarray = asarray
 
 @overload
 def array(
-    obj: Any,
-    dtype: Scalar[OfScalar],
-    *,
-    copy: bool | None = True,
-    order: Any = None,
-    ndmin: int = 0,
-    device: Any = None,
+    obj: Any, dtype: Scalar[OfScalar], *, copy: Any = ..., order: Any = ..., ndmin: int = 0, device: Any = ...
 ) -> Array[tuple[Any, ...], OfScalar]: ...
 @overload
 def array(
-    obj: Any,
-    dtype: Any = None,
-    *,
-    copy: bool | None = True,
-    order: Any = None,
-    ndmin: int = 0,
-    device: Any = None,
+    obj: Any, dtype: Any = ..., *, copy: Any = ..., order: Any = ..., ndmin: int = 0, device: Any = ...
 ) -> Array: ...
 def array(
     obj: Any,
@@ -225,24 +213,14 @@ def copy(a: Any, order: Any = None) -> Array:
 
 @overload
 def empty(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def empty(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def empty(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def empty(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def empty(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def empty(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order.
 
@@ -259,28 +237,16 @@ def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
 
 @overload
 def full(
-    shape: int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def full(
-    shape: int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[int]]: ...
-@overload
-def full(
-    shape: OfShape, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
 def full(
-    shape: OfShape, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+    shape: OfShape | int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 ) -> Array[OfShape]: ...
 @overload
 def full(
-    shape: Any, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
-@overload
-def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+) -> Array: ...
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with one value everywhere. See `numpy.full`.
 
@@ -331,24 +297,14 @@ def _fill(shape: Shape, value: Any, kind: Kind, device: Any) -> Array:
 
 @overload
 def zeros(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def zeros(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def zeros(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def zeros(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def zeros(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def zeros(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`.
 
@@ -362,24 +318,14 @@ def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
 
 @overload
 def ones(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def ones(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def ones(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def ones(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def ones(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def ones(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`.
 
@@ -404,23 +350,11 @@ def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kin
 
 @overload
 def empty_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def empty_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def empty_like(
@@ -442,23 +376,11 @@ def empty_like(
 
 @overload
 def zeros_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def zeros_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def zeros_like(
@@ -480,23 +402,11 @@ def zeros_like(
 
 @overload
 def ones_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def ones_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def ones_like(
@@ -518,25 +428,11 @@ def ones_like(
 
 @overload
 def full_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    fill_value: Any,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, fill_value: Any, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def full_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    fill_value: Any,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def full_like(

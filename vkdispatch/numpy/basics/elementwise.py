@@ -2,7 +2,7 @@
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -210,128 +210,74 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
+def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
+    return map(_make_function, names.split())
+
+
+def _make_function(name: str) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
-    count = getattr(np, ufunc_name).nin
-    shown = own or ufunc_name
-    compares = ufunc_name in _COMPARISONS
+    count = getattr(np, name).nin
+    compares = name in _COMPARISONS
 
     def function(
         *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
     ) -> Array:
         if out is None and where is None and dtype is None and len(operands) == count:
-            known = native.operate_known(ufunc_name, operands)
+            known = native.operate_known(name, operands)
             if known is not None:
                 return known  # type: ignore[no-any-return]
         elif len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
         if len(operands) != count:
-            raise ArgumentTypeError(f"{shown}: takes {count} arguments, got {len(operands)}")
-        values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
+            raise ArgumentTypeError(f"{name}: takes {count} arguments, got {len(operands)}")
+        values = [parse_operand(each, f"{name}: x{i + 1}") for i, each in enumerate(operands)]
         if not any(type(each) is Node or type(each) is memory.View for each in values):
             values[0] = value_of(asarray(values[0]))
-        elif compares and any(type(each) is int for each in values):
+        elif compares and int in map(type, values):
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is memory.View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else memory.parse_dtype(dtype)
-        if ufunc_name == "power" and (isinstance(where, Array) or where is False):
+        if name == "power" and (isinstance(where, Array) or where is False):
             # the exponents elsewhere may be negative
             values[1] = value_of(choose(asarray(where), operands[1], 1))
-        node = application.apply_ufunc(ufunc_name, tuple(values), kind, casting)
-        return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
+        node = application.apply_ufunc(name, tuple(values), kind, casting)
+        return array_of(node) if out is None and where is None else finish(node, out, where, name, casting)
 
-    function.__name__ = function.__qualname__ = shown
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Return `numpy.{ufunc_name}` of arrays or numbers, element by element.\n\n"
-        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does\n"
+        f"Return `numpy.{name}` of arrays or numbers, element by element.\n\n"
+        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{name} does\n"
         "    not take, ValueError for shapes that do not broadcast.\n\n"
-        f"    {write_example(ufunc_name)}"
+        f"    {write_example(name)}"
     )
     made: Any = function
     for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
-        setattr(made, method, getattr(getattr(np, ufunc_name), method))
+        setattr(made, method, getattr(getattr(np, name), method))
     return made  # type: ignore[no-any-return]
 
 
-add = _make_function("add")
-subtract = _make_function("subtract")
-multiply = _make_function("multiply")
-divide = _make_function("divide")
-floor_divide = _make_function("floor_divide")
-remainder = _make_function("remainder")
-fmod = _make_function("fmod")
-power = _make_function("power")
-float_power = _make_function("float_power")
-negative = _make_function("negative")
-positive = _make_function("positive")
-absolute = _make_function("absolute")
-fabs = _make_function("fabs")
-sign = _make_function("sign")
-square = _make_function("square")
-reciprocal = _make_function("reciprocal")
-gcd = _make_function("gcd")
-lcm = _make_function("lcm")
-equal = _make_function("equal")
-not_equal = _make_function("not_equal")
-less = _make_function("less")
-less_equal = _make_function("less_equal")
-greater = _make_function("greater")
-greater_equal = _make_function("greater_equal")
-logical_and = _make_function("logical_and")
-logical_or = _make_function("logical_or")
-logical_xor = _make_function("logical_xor")
-logical_not = _make_function("logical_not")
-bitwise_and = _make_function("bitwise_and")
-bitwise_or = _make_function("bitwise_or")
-bitwise_xor = _make_function("bitwise_xor")
-invert = _make_function("invert")
-left_shift = _make_function("left_shift")
-right_shift = _make_function("right_shift")
-bitwise_count = _make_function("bitwise_count")
-maximum = _make_function("maximum")
-minimum = _make_function("minimum")
-fmax = _make_function("fmax")
-fmin = _make_function("fmin")
-isnan = _make_function("isnan")
-isinf = _make_function("isinf")
-isfinite = _make_function("isfinite")
-signbit = _make_function("signbit")
-copysign = _make_function("copysign")
-nextafter = _make_function("nextafter")
-heaviside = _make_function("heaviside")
-rint = _make_function("rint")
-logaddexp = _make_function("logaddexp")
-logaddexp2 = _make_function("logaddexp2")
-sqrt = _make_function("sqrt")
-cbrt = _make_function("cbrt")
-exp = _make_function("exp")
-exp2 = _make_function("exp2")
-expm1 = _make_function("expm1")
-log = _make_function("log")
-log2 = _make_function("log2")
-log10 = _make_function("log10")
-log1p = _make_function("log1p")
-sin = _make_function("sin")
-cos = _make_function("cos")
-tan = _make_function("tan")
-arcsin = _make_function("arcsin")
-arccos = _make_function("arccos")
-arctan = _make_function("arctan")
-arctan2 = _make_function("arctan2")
-sinh = _make_function("sinh")
-cosh = _make_function("cosh")
-tanh = _make_function("tanh")
-arcsinh = _make_function("arcsinh")
-arccosh = _make_function("arccosh")
-arctanh = _make_function("arctanh")
-hypot = _make_function("hypot")
-degrees = _make_function("degrees")
-radians = _make_function("radians")
-conjugate = _make_function("conjugate")
-_floor = _make_function("floor")
-_ceil = _make_function("ceil")
-_trunc = _make_function("trunc")
+add, subtract, multiply, divide = _make_functions("add subtract multiply divide")
+floor_divide, remainder, fmod = _make_functions("floor_divide remainder fmod")
+power, float_power, gcd, lcm = _make_functions("power float_power gcd lcm")
+negative, positive, absolute, fabs = _make_functions("negative positive absolute fabs")
+sign, square, reciprocal = _make_functions("sign square reciprocal")
+equal, not_equal = _make_functions("equal not_equal")
+less, less_equal, greater, greater_equal = _make_functions("less less_equal greater greater_equal")
+logical_and, logical_or, logical_xor, logical_not = _make_functions(
+    "logical_and logical_or logical_xor logical_not"
+)
+bitwise_and, bitwise_or, bitwise_xor, invert = _make_functions("bitwise_and bitwise_or bitwise_xor invert")
+left_shift, right_shift, bitwise_count = _make_functions("left_shift right_shift bitwise_count")
+maximum, minimum, fmax, fmin = _make_functions("maximum minimum fmax fmin")
+isnan, isinf, isfinite, signbit = _make_functions("isnan isinf isfinite signbit")
+copysign, nextafter, heaviside, rint = _make_functions("copysign nextafter heaviside rint")
+sqrt, cbrt, exp, exp2, expm1 = _make_functions("sqrt cbrt exp exp2 expm1")
+log, log2, log10, log1p, logaddexp, logaddexp2 = _make_functions("log log2 log10 log1p logaddexp logaddexp2")
+sin, cos, tan, arcsin, arccos, arctan = _make_functions("sin cos tan arcsin arccos arctan")
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = _make_functions("sinh cosh tanh arcsinh arccosh arctanh")
+arctan2, hypot, degrees, radians, conjugate = _make_functions("arctan2 hypot degrees radians conjugate")
+_floor, _ceil, _trunc = _make_functions("floor ceil trunc")
 
 # other names of the array API standard and of NumPy
 abs = absolute

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     ShapeT = TypeVar("ShapeT", bound=tuple[Any, ...], default=tuple[Any, ...], covariant=True)
     ScalarT = TypeVar("ScalarT", bound=np.generic, default=Any, covariant=True)
+    # Of a result: what an argument says. A length alone is a shape of one axis.
+    OfShape = TypeVar("OfShape", bound=tuple[int, ...], default=tuple[int])
+    OfScalar = TypeVar("OfScalar", bound=np.generic, default=Any)
 else:
     from typing import TypeVar
 
-    ShapeT, ScalarT = TypeVar("ShapeT"), TypeVar("ScalarT")
-# Of a result: what an argument says.
-OfShape = TypeVar("OfShape", bound=tuple[int, ...])
-OfScalar = TypeVar("OfScalar", bound=np.generic)
+    ShapeT, ScalarT, OfShape, OfScalar = map(TypeVar, ("ShapeT", "ScalarT", "OfShape", "OfScalar"))
 Scalar = type[OfScalar] | np.dtype[OfScalar]
 
 
@@ -525,11 +525,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
 
     @overload
     def reshape(
-        self, shape: int, /, *, order: str = ..., copy: bool | None = ...
-    ) -> "Array[tuple[int], ScalarT]": ...
-    @overload
-    def reshape(
-        self, shape: OfShape, /, *, order: str = ..., copy: bool | None = ...
+        self, shape: OfShape | int, /, *, order: str = ..., copy: bool | None = ...
     ) -> "Array[OfShape, ScalarT]": ...
     @overload
     def reshape(

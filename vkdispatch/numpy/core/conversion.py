@@ -84,25 +84,22 @@ def from_buffer(buffer: Buffer[Any]) -> Array:
     return array_of(memory.View(memory.Storage(buffer, is_shared=True), shape, memory.numpy_type(kind)))
 
 
+_Data = Array[ShapeT, ScalarT] | np.ndarray[ShapeT, np.dtype[ScalarT]]
+
+
 @overload
 def asarray(
-    obj: Array[ShapeT, ScalarT] | np.ndarray[ShapeT, np.dtype[ScalarT]],
-    /,
-    dtype: None = None,
-    *,
-    device: Any = None,
-    copy: bool | None = None,
-    order: Any = None,
+    obj: _Data[ShapeT, ScalarT], /, *, device: Any = None, copy: bool | None = None, order: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def asarray(
-    obj: Array[ShapeT] | np.ndarray[ShapeT, Any],
+    obj: _Data[ShapeT, Any],
     /,
     dtype: Scalar[OfScalar],
     *,
-    device: Any = None,
-    copy: bool | None = None,
-    order: Any = None,
+    device: Any = ...,
+    copy: Any = ...,
+    order: Any = ...,
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def asarray(
