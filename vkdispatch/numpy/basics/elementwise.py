@@ -158,12 +158,7 @@ class ElementwiseFunction(Protocol):
     reduceat: Callable[..., Any]
 
     def __call__(
-        self,
-        *operands: Any,
-        out: Any = None,
-        where: Any = None,
-        dtype: Any = None,
-        casting: str = "same_kind",
+        self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = ...
     ) -> Array:
         """Compute; see `finish` for `out`, `where` and `casting`."""
         ...
@@ -193,15 +188,12 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
     value = application.cast(value, out.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        kept = value
         kinds = (bool_, out.dtype, out.dtype)
         shape = application.broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
-        value = application.make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
-    if value.shape != out.shape and value.shape == application.broadcast_shapes(
-        [value.shape, out.shape], name
-    ):
-        raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
+        value = application.make_operation(WHERE, (mask, value, value_of(out)), kinds, shape, out.dtype)
     if value.shape != out.shape:
+        if value.shape == application.broadcast_shapes([value.shape, out.shape], name):
+            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
         value = application.broadcast_to(value, out.shape)
     store(out, value, name)
     return out
@@ -232,7 +224,7 @@ def _make_function(name: str) -> ElementwiseFunction:
         if len(operands) != count:
             raise ArgumentTypeError(f"{name}: takes {count} arguments, got {len(operands)}")
         values = [parse_operand(each, f"{name}: x{i + 1}") for i, each in enumerate(operands)]
-        if not any(type(each) is Node or type(each) is memory.View for each in values):
+        if not any(type(value) is Node or type(value) is memory.View for value in values):
             values[0] = value_of(asarray(values[0]))
         elif compares and int in map(type, values):
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is memory.View)
@@ -261,12 +253,10 @@ add, subtract, multiply, divide = _make_functions("add subtract multiply divide"
 floor_divide, remainder, fmod = _make_functions("floor_divide remainder fmod")
 power, float_power, gcd, lcm = _make_functions("power float_power gcd lcm")
 negative, positive, absolute, fabs = _make_functions("negative positive absolute fabs")
-sign, square, reciprocal = _make_functions("sign square reciprocal")
+sign, square, reciprocal, logical_not = _make_functions("sign square reciprocal logical_not")
 equal, not_equal = _make_functions("equal not_equal")
 less, less_equal, greater, greater_equal = _make_functions("less less_equal greater greater_equal")
-logical_and, logical_or, logical_xor, logical_not = _make_functions(
-    "logical_and logical_or logical_xor logical_not"
-)
+logical_and, logical_or, logical_xor = _make_functions("logical_and logical_or logical_xor")
 bitwise_and, bitwise_or, bitwise_xor, invert = _make_functions("bitwise_and bitwise_or bitwise_xor invert")
 left_shift, right_shift, bitwise_count = _make_functions("left_shift right_shift bitwise_count")
 maximum, minimum, fmax, fmin = _make_functions("maximum minimum fmax fmin")
@@ -354,9 +344,7 @@ def real_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         return x
-    return array_of(
-        application.make_operation(REAL, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
-    )
+    return _compute_part(value, REAL)
 
 
 def imag_of(x: Array) -> Array:
@@ -364,12 +352,14 @@ def imag_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         zero, kinds = value.dtype.type(0), (value.dtype, value.dtype)
-        return array_of(
-            application.make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype)
-        )
-    return array_of(
-        application.make_operation(IMAG, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
-    )
+        made = application.make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype)
+        return array_of(made)
+    return _compute_part(value, IMAG)
+
+
+def _compute_part(value: Any, operation: Operation) -> Array:
+    kind = memory.part_kind(value.dtype)
+    return array_of(application.make_operation(operation, (value,), (value.dtype,), value.shape, kind))
 
 
 def angle(z: Any, deg: bool = False) -> Array:
@@ -394,10 +384,7 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
         return known  # type: ignore[no-any-return]
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
-    kinds = [
-        each.dtype if isinstance(each, (Node, memory.View)) else application.describe_operand(each)
-        for each in operands
-    ]
+    kinds = [application.describe_operand(operand) for operand in operands]
     kind = _common(kinds)
     shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, memory.View))]
     if not shapes:
@@ -450,7 +437,7 @@ def clip(
     value = parse_value(x, "clip: x")
     min = a_min if min is None else min
     max = a_max if max is None else max
-    limits = []
+    result = value
     for name, limit, function in (("min", min, "maximum"), ("max", max, "minimum")):
         if limit is None:
             continue
@@ -459,9 +446,6 @@ def clip(
             info = np.iinfo(value.dtype)
             if operand < info.min if name == "min" else operand > info.max:
                 continue
-        limits.append((function, operand))
-    result = value
-    for function, operand in limits:
         result = application.apply_ufunc(function, (result, operand))
     if result is value:
         result = application.apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
@@ -498,24 +482,21 @@ def _round(value: Any, places: int) -> Any:
     # as NumPy, which gives NaN beyond the range of float64
     scale = 10.0 ** builtins.abs(places) if builtins.abs(places) < 309 else math.inf
     there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    return application.apply_ufunc(
-        back, (application.apply_ufunc("rint", (application.apply_ufunc(there, (value, scale)),)), scale)
-    )
+    whole = application.apply_ufunc("rint", (application.apply_ufunc(there, (value, scale)),))
+    return application.apply_ufunc(back, (whole, scale))
 
 
 def _round_integers(value: Any, scale: int) -> Any:
+    x = array_of(value)
     if scale > np.iinfo(value.dtype).max:
-        return application.apply_ufunc("multiply", (value, 0))
-    whole = application.apply_ufunc("floor_divide", (value, scale))
-    rest = application.apply_ufunc("subtract", (value, application.apply_ufunc("multiply", (whole, scale))))
-    half = application.apply_ufunc("equal", (rest, scale // 2))
-    odd = application.apply_ufunc("logical_and", (half, application.apply_ufunc("bitwise_and", (whole, 1))))
-    up = application.apply_ufunc("logical_or", (odd, application.apply_ufunc("greater", (rest, scale // 2))))
-    return application.apply_ufunc("multiply", (application.apply_ufunc("add", (whole, up)), scale))
+        return value_of(x * 0)
+    whole = x // scale
+    rest = x - whole * scale
+    up = logical_or(logical_and(rest == scale // 2, whole & 1), rest > scale // 2)
+    return value_of((whole + up) * scale)
 
 
 def _join(x: Any, y: Any) -> Node:
-    """Return the complex numbers of real and imaginary parts."""
     kind = np.dtype(f"c{x.dtype.itemsize * 2}")
     return application.make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
 

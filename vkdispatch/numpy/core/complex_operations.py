@@ -290,7 +290,6 @@ def expm1(x: Any) -> Any:
 
 
 def _log_size(x: Any, y: Any) -> Any:
-    """Give the logarithm of the magnitude."""
     x, y = vc.abs(x).to_register(), vc.abs(y).to_register()
     larger = vc.select(x > y, x, y).to_register()
     smaller = vc.select(x > y, y, x).to_register()
@@ -415,10 +414,8 @@ def cosh(x: Any) -> Any:
     aimless = is_false(vc.isfinite(b))
     real = vc.select(vc.logical_and(aimless, vc.isinf(a)), vc.abs(a), (cosh_ * vc.cos(b)) * factor)
     signed = vc.select(has_sign(a), -b, b)
-    imag = vc.select(
-        b == 0, signed, vc.select(vc.logical_and(aimless, a == 0), a, (sinh_ * vc.sin(b)) * factor)
-    )
-    return vc.to_complex(real, imag)
+    imag = vc.select(vc.logical_and(aimless, a == 0), a, (sinh_ * vc.sin(b)) * factor)
+    return vc.to_complex(real, vc.select(b == 0, signed, imag))
 
 
 def tanh(x: Any) -> Any:
@@ -481,10 +478,8 @@ class _Arc:
         self.above = _root(one + x, y)
         beyond = x > 1
         large, small = _root(vc.abs(one - x), y)
-        self.below = (
-            vc.select(beyond, small, large).to_register(),
-            vc.select(beyond, large, small).to_register(),
-        )
+        real, imag = vc.select(beyond, small, large), vc.select(beyond, large, small)
+        self.below = real.to_register(), imag.to_register()
         near = vc.asinh(self.below[0] * self.above[1] + self.below[1] * self.above[0])
         distance = vc.log(vc.hypot(x * quarter, y * quarter)) + _number(x, math.log(8))
         self.height = vc.select(self.far, distance, near).to_register()

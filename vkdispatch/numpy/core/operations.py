@@ -136,10 +136,8 @@ def _fmod(x: Any, y: Any, kind: Kind) -> Any:
         safe = _safe_divisor(y)
         if kind.kind == "u":
             return vc.select(y == 0, _zero(x), x % safe)
-        quotient = vc.select(
-            y == -1, _zero(x), x - vc.to_dtype(x.var_type, _divide_towards_zero(x, safe)) * safe
-        )
-        return vc.select(y == 0, _zero(x), quotient)
+        rest = x - vc.to_dtype(x.var_type, _divide_towards_zero(x, safe)) * safe
+        return vc.select(y == 0, _zero(x), vc.select(y == -1, _zero(x), rest))
     return vc.fmod(x, y)
 
 
@@ -349,9 +347,8 @@ def _nextafter(x: Any, y: Any, kind: Kind) -> Any:
     whole: Any = {dt.float64: dt.int64, dt.float16: dt.int16}.get(x.var_type, dt.int32)
     bits = vc.reinterpret(whole, x).to_register()
     away = (x < y) == (x > 0)
-    moved = vc.reinterpret(
-        x.var_type, vc.select(away, bits + vc.to_dtype(whole, 1), bits - vc.to_dtype(whole, 1))
-    )
+    moved = vc.select(away, bits + vc.to_dtype(whole, 1), bits - vc.to_dtype(whole, 1))
+    moved = vc.reinterpret(x.var_type, moved)
     tiny = vc.reinterpret(x.var_type, vc.to_dtype(whole, 1))
     from_zero = copy_sign(tiny, y)
     stepped = vc.select(x == 0, from_zero, moved).to_register()
@@ -375,9 +372,8 @@ def _make_logaddexp(base: str) -> Compute:
             rest = vc.log1p(vc.exp(apart))
         else:
             rest = vc.log1p(vc.exp2(apart)) * vc.to_dtype(x.var_type, 1.4426950408889634)
-        total = vc.select(
-            x == y, x + vc.to_dtype(x.var_type, 0.6931471805599453 if base == "e" else 1.0), larger + rest
-        )
+        step = vc.to_dtype(x.var_type, 0.6931471805599453 if base == "e" else 1.0)
+        total = vc.select(x == y, x + step, larger + rest)
         return vc.select(vc.logical_or(vc.isnan(x), vc.isnan(y)), x + y, total)
 
     return compute
@@ -403,56 +399,48 @@ def _positive(x: Any, kind: Kind) -> Any:
     return x
 
 
-def _where(condition: Any, x: Any, y: Any, kind: Kind) -> Any:
-    return vc.select(condition, x, y)
+def _by_name(*functions: Compute) -> dict[str, Compute]:
+    """Return functions by the names of their ufuncs."""
+    return {function.__name__.removeprefix("_"): function for function in functions}
 
 
-def _zeros_like(x: Any, zero: Any, kind: Kind) -> Any:
-    return zero
-
-
-def _join(x: Any, y: Any, kind: Kind) -> Any:
-    return vc.to_complex(x, y)
-
-
-# Functions by the names of their ufuncs.
-_FUNCTIONS = (
-    *(_add, _subtract, _multiply, _divide, _floor_divide, _remainder, _fmod, _negative, _positive, _absolute),
-    *(_sign, _square, _reciprocal, _power, _gcd, _lcm, _logical_and, _logical_or, _logical_xor, _logical_not),
-    *(_invert, _left_shift, _right_shift, _bitwise_count, _maximum, _minimum, _fmax, _fmin, _signbit),
-    *(_copysign, _nextafter, _heaviside),
-)
 # Functions that kernels have too: arcsin by the name asin, and so on.
 _OF_KERNELS = (
     *("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin"),
     *("arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot"),
 )
 _TABLE: dict[str, Compute] = {
-    **{function.__name__.removeprefix("_"): function for function in _FUNCTIONS},
-    **{name: _make_function(getattr(vc, name.replace("arc", "a"))) for name in _OF_KERNELS},
+    **_by_name(_add, _subtract, _multiply, _divide, _floor_divide, _remainder, _fmod),
+    **_by_name(_negative, _positive, _absolute),
     "fabs": _absolute,
+    **_by_name(_sign, _square, _reciprocal, _power),
     "float_power": _power,
-    "conjugate": _positive,
+    **_by_name(_gcd, _lcm),
     "equal": _make_comparison(operator.eq),
     "not_equal": _make_comparison(operator.ne),
     "less": _make_comparison(operator.lt),
     "less_equal": _make_comparison(operator.le),
     "greater": _make_comparison(operator.gt),
     "greater_equal": _make_comparison(operator.ge),
+    **_by_name(_logical_and, _logical_or, _logical_xor, _logical_not),
     "bitwise_and": _make_bitwise(operator.and_, _logical_and),
     "bitwise_or": _make_bitwise(operator.or_, _logical_or),
     "bitwise_xor": _make_bitwise(operator.xor, _logical_xor),
+    **_by_name(_invert, _left_shift, _right_shift, _bitwise_count, _maximum, _minimum, _fmax, _fmin),
     "isnan": _make_test(vc.isnan, operator.ne),
     "isinf": _make_test(vc.isinf, operator.ne),
     "isfinite": _make_test(vc.isfinite, operator.eq),
+    **_by_name(_signbit, _copysign, _nextafter, _heaviside),
     "floor": _make_rounding(vc.floor),
     "ceil": _make_rounding(vc.ceil),
     "trunc": _make_rounding(vc.trunc),
     "rint": _make_rounding(vc.round),
     "logaddexp": _make_logaddexp("e"),
     "logaddexp2": _make_logaddexp("2"),
+    **{name: _make_function(getattr(vc, name.replace("arc", "a"))) for name in _OF_KERNELS},
     "degrees": _make_function(_make_scaling(180 / np.pi)),
     "radians": _make_function(_make_scaling(np.pi / 180)),
+    "conjugate": _positive,
 }
 
 
@@ -471,6 +459,7 @@ def _add_complex(name: str, compute: Compute) -> Compute:
 # One operation for each ufunc that arrays have; what else computes by element has a name of its own.
 OPERATIONS = {name: Operation(name, _add_complex(name, compute)) for name, compute in _TABLE.items()}
 COPY = Operation("copy", _positive)
-WHERE = Operation("where", _where)
-ZEROS_LIKE = Operation("zeros_like", _zeros_like)  # of an array and 0, which compilers must not know
-JOIN = Operation("complex", _join)
+WHERE = Operation("where", lambda condition, x, y, kind: vc.select(condition, x, y))
+# of an array and 0, which compilers must not know
+ZEROS_LIKE = Operation("zeros_like", lambda x, zero, kind: zero)
+JOIN = Operation("complex", lambda x, y, kind: vc.to_complex(x, y))
