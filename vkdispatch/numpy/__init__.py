@@ -79,23 +79,14 @@ _OF_LINALG = (
 )
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {
-    "as_argument": "interchange.exchange",
-    "get_items": "indexing.indexing",
-    "set_items": "indexing.indexing",
+    **dict.fromkeys(("get_items", "set_items"), "indexing.indexing"),
+    **dict.fromkeys(("identify_array", "reduce_array"), "core.blanks"),
+    **dict.fromkeys(("call_ufunc", "call_function"), "interchange.protocols"),
+    **dict.fromkeys(("as_argument", "to_dlpack", "dlpack_device", "lend_elements"), "interchange.exchange"),
+    **dict.fromkeys(("cuda_interface", "array_flags", "base_of"), "interchange.exchange"),
+    **dict.fromkeys(("view_as", "view_part"), "interchange.exchange"),
     "array_html": "interchange.inspection",
-    "to_dlpack": "interchange.exchange",
-    "dlpack_device": "interchange.exchange",
-    "identify_array": "core.blanks",
-    "reduce_array": "core.blanks",
-    "lend_elements": "interchange.exchange",
-    "cuda_interface": "interchange.exchange",
     "FlatIterator": "indexing.writing",
-    "array_flags": "interchange.exchange",
-    "base_of": "interchange.exchange",
-    "view_as": "interchange.exchange",
-    "view_part": "interchange.exchange",
-    "call_ufunc": "interchange.protocols",
-    "call_function": "interchange.protocols",
 }
 # Names of this file that are not the namespace's.
 _HIDDEN = ("Any", "ModuleType", "chain", "import_module", "math")
@@ -126,6 +117,6 @@ def _find_home(name: str) -> str | None:
 def __dir__() -> list[str]:
     own = {name for name, value in globals().items() if not isinstance(value, ModuleType)}
     hidden = {name for name in own if name.startswith("_") and not name.startswith("__")}
-    of_modules = (import_module(f"{__name__}.{each}").__all__ for each in _MODULES)
+    of_modules = (import_module(f"{__name__}.{module}").__all__ for module in _MODULES)
     names = {*own, *_OF_LINALG, *_SUBMODULES, *chain.from_iterable(of_modules)}
     return sorted(names - hidden - {*_HIDDEN, *_OF_ARRAYS})

@@ -36,8 +36,8 @@ def _from_sublists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     arrays, terms = list(operands[: len(operands) // 2 * 2 : 2]), list(operands[1::2])
     output = operands[-1] if len(operands) % 2 else None
     lists = [*terms, *([] if output is None else [output])]
-    numbers = sorted({each for one in lists for each in one if each is not Ellipsis})
-    if len(numbers) > len(_LETTERS) or not all(isinstance(each, (int, np.integer)) for each in numbers):
+    numbers = sorted({label for one in lists for label in one if label is not Ellipsis})
+    if len(numbers) > len(_LETTERS) or not all(isinstance(number, (int, np.integer)) for number in numbers):
         raise ArgumentTypeError("operands: expected lists of ints and of ... as subscripts")
     names = dict(zip(numbers, _LETTERS, strict=False))
     texts = ["".join("..." if each is Ellipsis else names[each] for each in one) for one in lists]
@@ -47,7 +47,7 @@ def _from_sublists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 def _split(term: str) -> list[str]:
     """Return the labels of a term; "..." stands for axes without labels."""
     bare = term.replace("...", "", 1)
-    if not all(each in _LETTERS for each in bare):
+    if not all(letter in _LETTERS for letter in bare):
         wrong = next(each for each in bare if each not in _LETTERS)
         raise ArgumentValueError(f"subscripts: expected letters, ',', '->' and '...', got {wrong!r}")
     if "..." not in term:
@@ -68,11 +68,7 @@ def _parse(operands: Sequence[Any]) -> tuple[list[Labels], Labels, list[Any]]:
     else:
         equation, arrays = _from_sublists(operands)
     equation = equation.replace(" ", "")
-    if (
-        equation.count("->") > 1
-        or equation.replace("->", "").count("-")
-        or equation.replace("->", "").count(">")
-    ):
+    if equation.count("->") > 1 or set("->") & set(equation.replace("->", "")):
         raise ArgumentValueError(f"subscripts: expected one '->', got {equation!r}")
     left, arrow, right = equation.partition("->")
     terms = [_split(each) for each in left.split(",")]
@@ -95,9 +91,9 @@ def _parse(operands: Sequence[Any]) -> tuple[list[Labels], Labels, list[Any]]:
         output = _expand(_split(right), most)
     else:
         letters = [each for term in terms for each in term if each != "..."]
-        once = sorted(each for each in set(letters) if letters.count(each) == 1)
+        once = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
         output = (*_expand(["..."], most), *once)
-    known = {each for term in inputs for each in term}
+    known = {label for term in inputs for label in term}
     if len(set(output)) != len(output) or not set(output) <= known:
         raise ArgumentValueError(
             f"subscripts: labels of the result must be different ones of the operands, got {equation!r}"
@@ -107,8 +103,8 @@ def _parse(operands: Sequence[Any]) -> tuple[list[Labels], Labels, list[Any]]:
 
 def _expand(term: Sequence[str], count: int) -> Labels:
     found: list[str] = []
-    for each in term:
-        found += [f"...{i}" for i in reversed(range(count))] if each == "..." else [each]
+    for label in term:
+        found += [f"...{i}" for i in reversed(range(count))] if label == "..." else [label]
     return tuple(found)
 
 
@@ -143,12 +139,12 @@ def _sum(x: Array, axes: tuple[int, ...]) -> Array:
 def _sum_away(x: Array, labels: Labels, kept: set[str]) -> tuple[Array, Labels]:
     """Sum over the axes whose labels nothing else has."""
     axes = tuple(i for i, each in enumerate(labels) if each not in kept)
-    return _sum(x, axes), tuple(each for each in labels if each in kept)
+    return _sum(x, axes), tuple(label for label in labels if label in kept)
 
 
 def _turn(x: Array, labels: Labels, order: Sequence[str]) -> Array:
     """Return the array with its axes in the order of labels; those that it lacks have length one."""
-    present = [each for each in order if each in labels]
+    present = [label for label in order if label in labels]
     turned = manipulation.permute_dims(x, [labels.index(each) for each in present]) if x.ndim > 1 else x
     missing = tuple(i for i, each in enumerate(order) if each not in labels)
     return manipulation.expand_dims(turned, missing) if missing else turned
@@ -160,7 +156,7 @@ def _contract_pair(
     """Return the product of two operands, summed over the labels that are not kept."""
     a, own = _sum_away(a, own, kept | set(other))
     b, other = _sum_away(b, other, kept | set(own))
-    summed = [each for each in own if each in other and each not in kept]
+    summed = [label for label in own if label in other and label not in kept]
     batch = [each for each in own if each in other and each in kept]
     rows = [each for each in own if each not in other]
     columns = [each for each in other if each not in own]
@@ -171,23 +167,13 @@ def _contract_pair(
         return _sum(product, tuple(range(len(order), len(whole)))), order
 
     def count(labels: Sequence[str]) -> int:
-        return math.prod(sizes[each] for each in labels)
+        return math.prod(sizes[label] for label in labels)
 
-    left = manipulation.reshape(
-        _turn(a, own, (*batch, *rows, *summed)), (count(batch), count(rows), count(summed))
-    )
-    right = manipulation.reshape(
-        _turn(b, other, (*batch, *summed, *columns)), (count(batch), count(summed), count(columns))
-    )
-    if not batch:
-        left, right = manipulation.reshape(left, left.shape[1:]), manipulation.reshape(right, right.shape[1:])
+    lengths = [count(batch)] if batch else []
+    left, right = _turn(a, own, (*batch, *rows, *summed)), _turn(b, other, (*batch, *summed, *columns))
+    left = manipulation.reshape(left, (*lengths, count(rows), count(summed)))
+    right = manipulation.reshape(right, (*lengths, count(summed), count(columns)))
     return manipulation.reshape(matmul(left, right), tuple(sizes[each] for each in order)), order
-
-
-def _widen(x: Array, labels: Labels, sizes: dict[str, int]) -> Array:
-    """Return the operand with its axes of length one repeated where the label is longer."""
-    shape = tuple(sizes[each] for each in labels)
-    return x if x.shape == shape else manipulation.broadcast_to(x, shape)
 
 
 def _find_sizes(arrays: Sequence[Array], inputs: Sequence[Labels]) -> dict[str, int]:
@@ -215,8 +201,9 @@ def _find_path(inputs: Sequence[Labels], output: Labels, arrays: Sequence[Any], 
             "`pip install 'vkdispatch-gpu[arrays]'`, or pass optimize=False, for contractions from left to "
             "right"
         ) from None
-    names = {each: opt_einsum.get_symbol(i) for i, each in enumerate(_all_labels(inputs))}
-    terms = ",".join("".join(names[each] for each in labels) for labels in inputs)
+    labels = dict.fromkeys(label for term in inputs for label in term)
+    names = {label: opt_einsum.get_symbol(i) for i, label in enumerate(labels)}
+    terms = ",".join("".join(names[label] for label in term) for term in inputs)
     equation = terms + "->" + "".join(names[each] for each in output)
     chosen = "auto" if optimize is True else optimize
     if isinstance(chosen, (list, tuple)) and chosen and chosen[0] == "einsum_path":
@@ -224,12 +211,8 @@ def _find_path(inputs: Sequence[Labels], output: Labels, arrays: Sequence[Any], 
     limit = None
     if isinstance(chosen, (list, tuple)) and len(chosen) == 2 and isinstance(chosen[0], str):
         chosen, limit = chosen
-    shapes = [np.shape(each) if not isinstance(each, Array) else each.shape for each in arrays]
+    shapes = [np.shape(array) if not isinstance(array, Array) else array.shape for array in arrays]
     return opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=chosen, memory_limit=limit)
-
-
-def _all_labels(inputs: Sequence[Labels]) -> list[str]:
-    return list(dict.fromkeys(each for labels in inputs for each in labels))
 
 
 def einsum(
@@ -274,7 +257,10 @@ def einsum(
     terms = []
     for array, labels in zip(arrays, inputs, strict=True):
         diagonal, names = _take_diagonals(array.astype(kind, copy=False), labels)
-        terms.append((_widen(diagonal, names, sizes), names))
+        # axes of length one are repeated where the label is longer
+        shape = tuple(sizes[name] for name in names)
+        wide = diagonal if diagonal.shape == shape else manipulation.broadcast_to(diagonal, shape)
+        terms.append((wide, names))
     count = len(terms)
     if count > 2 and optimize is not False:
         path: Sequence[tuple[int, ...]] = _find_path(inputs, output, arrays, optimize)[0]

@@ -7,21 +7,22 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import floor, rint
-from vkdispatch.numpy.basics.inputs import asnumpy, to_array, to_elements
+from vkdispatch.numpy.basics.inputs import asnumpy, require_choice, to_array, to_elements
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, moveaxis, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, moveaxis, parse_axes, reshape, slice_axis
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import number_as
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, array_from, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.indexing.indexing import array_from, nonzero
+from vkdispatch.numpy.indexing.indexing import nonzero
 from vkdispatch.numpy.statistics.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
@@ -43,13 +44,6 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     if axis is None:
         return concatenate([reshape(array, -1), reshape(more, -1)])
     return concatenate([array, more], axis=axis)
-
-
-def _parse_line(arr: Any, axis: int | None) -> tuple[Array, int]:
-    array = to_array(arr, "arr")
-    if axis is None:
-        return reshape(array, -1), 0
-    return array, parse_axis(axis, array.ndim)
 
 
 def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np.ndarray[Any, Any]", bool]:
@@ -99,19 +93,18 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     >>> vnp.delete(vnp.asarray([10, 20, 30]), 1)
     Array([10, 30], dtype=int64)
     """
-    array, place = _parse_line(arr, axis)
+    array, place = manipulation.lines_along(to_array(arr, "arr"), axis)
     length = array.shape[place]
     places, _ = _parse_places(obj, length, length, masks=True)
     keep = np.ones(length, bool)
     keep[places] = False
-    before = (slice(None),) * place
     kept = np.flatnonzero(keep)
     runs = _find_runs(kept)
     if not runs:
-        return array[(*before, slice(0, 0))].copy()
+        return slice_axis(array, place, 0, 0).copy()
     if len(runs) <= 4:
-        return concatenate([array[(*before, slice(run[0], run[-1] + 1))] for run in runs], axis=place)
-    return array[(*before, asarray(kept))]
+        return concatenate([slice_axis(array, place, run[0], run[-1] + 1) for run in runs], axis=place)
+    return array[(*(slice(None),) * place, asarray(kept))]
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
@@ -136,7 +129,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     >>> vnp.insert(vnp.asarray([10, 20]), 1, 99)
     Array([10, 99, 20], dtype=int64)
     """
-    array, place = _parse_line(arr, axis)
+    array, place = manipulation.lines_along(to_array(arr, "arr"), axis)
     length = array.shape[place]
     places, single = _parse_places(obj, length, length + 1, masks=False)
     more = to_elements(values, array.dtype, "values").astype(array.dtype, copy=False)
@@ -153,16 +146,15 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     own[order] += np.arange(count)
     keep = np.ones(length + count, bool)
     keep[own] = False
-    result = zeros((*array.shape[:place], length + count, *array.shape[place + 1 :]), array.dtype)
+    result = zeros(manipulation.replace_axis(array.shape, place, length + count), array.dtype)
     before = (slice(None),) * place
     old = np.flatnonzero(keep)
     runs = _find_runs(old)
     if len(runs) <= 4:
         done = 0
         for run in runs:
-            result[(*before, slice(int(run[0]), int(run[-1]) + 1))] = array[
-                (*before, slice(done, done + len(run)))
-            ]
+            part = slice_axis(array, place, done, done + len(run))
+            result[(*before, slice(int(run[0]), int(run[-1]) + 1))] = part
             done += len(run)
     else:
         result[(*before, asarray(old))] = array
@@ -290,8 +282,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
     if wrong:
         raise ArgumentValueError(f"{sorted(wrong)[0]}: mode {mode!r} does not take it")
     reflect_type = kwargs.get("reflect_type", "even")
-    if reflect_type not in ("even", "odd"):
-        raise ArgumentValueError(f"reflect_type: expected 'even' or 'odd', got {reflect_type!r}")
+    require_choice(reflect_type, "reflect_type", "even", "odd")
     widths = _parse_widths(pad_width, source.ndim)
     if not any(any(pair) for pair in widths):
         return source.copy()
@@ -345,7 +336,7 @@ def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) ->
     """Pad with constants or elements: up to three axes at once, more of them one after the other."""
     values = _parse_pairs(constants, x.ndim, "constant_values")
     if x.dtype.kind in "iu" and constants is not None:
-        values = [tuple(number_as(each, x.dtype, "constant_values") for each in pair) for pair in values]
+        values = [tuple(number_as(number, x.dtype, "constant_values") for number in pair) for pair in values]
     if x.ndim <= 3:
         return _pad_lines(x, x.shape, widths, mode, values)
     result = x
@@ -354,7 +345,7 @@ def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) ->
             shape = result.shape
             lines = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
             moved = _pad_lines(result, lines, [(0, 0), width, (0, 0)], mode, [(0, 0), values[axis], (0, 0)])
-            result = reshape(moved, (*shape[:axis], shape[axis] + sum(width), *shape[axis + 1 :]))
+            result = reshape(moved, manipulation.replace_axis(shape, axis, shape[axis] + sum(width)))
     return result
 
 
@@ -380,21 +371,14 @@ def _reflect_oddly(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
         if not period:
             x = pad(x, [(low, high) if each == axis else (0, 0) for each in range(x.ndim)], "edge")
             continue
-        before = (slice(None),) * axis
         while low or high:
-            length = x.shape[axis]
+            end = x.shape[axis] - skip
             # whole periods are turned about the first and the last element
-            most = (length - skip) // period * period
+            most = end // period * period
             left, right = min(most, low), min(most, high)
-            x = concatenate(
-                [
-                    2 * x[(*before, slice(0, 1))] - flip(x[(*before, slice(skip, skip + left))], axis),
-                    x,
-                    2 * x[(*before, slice(-1, None))]
-                    - flip(x[(*before, slice(length - skip - right, length - skip))], axis),
-                ],
-                axis=axis,
-            )
+            front = 2 * slice_axis(x, axis, 0, 1) - flip(slice_axis(x, axis, skip, skip + left), axis)
+            back = 2 * slice_axis(x, axis, -1) - flip(slice_axis(x, axis, end - right, end), axis)
+            x = concatenate([front, x, back], axis=axis)
             low, high = low - left, high - right
     return x
 
@@ -403,10 +387,10 @@ def _ramp(
     x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any], mode: str
 ) -> tuple[Array, Array]:
     """Return values that go evenly from numbers to the first and from the last elements."""
-    before, after = (slice(None),) * axis, (1,) * (x.ndim - axis - 1)
+    after = (1,) * (x.ndim - axis - 1)
     found = []
     for at, (count, end) in enumerate(zip(width, ends, strict=True)):
-        edge = x[(*before, slice(0, 1) if at == 0 else slice(-1, None))]
+        edge = slice_axis(x, axis, *((0, 1) if at == 0 else (-1, None)))
         share = np.arange(count) / count if count else np.zeros(0)
         wide = np.float32 if x.dtype.itemsize <= 4 and x.dtype.kind == "f" else np.float64
         parts = asarray((share if at == 0 else share[::-1]).astype(wide).reshape(-1, *after))
@@ -423,16 +407,14 @@ def _repeat_statistic(
     x: Array, axis: int, width: tuple[int, int], lengths: tuple[Any, Any], mode: str
 ) -> tuple[Array, Array]:
     """Return statistics of the first and of the last elements along an axis, repeated."""
-    before = (slice(None),) * axis
     found = []
     for at, (count, length) in enumerate(zip(width, lengths, strict=True)):
         own = x.shape[axis] if length is None else min(int(length), x.shape[axis])
         if own < 1:
             raise ArgumentValueError(f"stat_length: expected at least 1, got {length}")
-        part = x[(*before, slice(0, own) if at == 0 else slice(x.shape[axis] - own, None))]
+        part = slice_axis(x, axis, *((0, own) if at == 0 else (x.shape[axis] - own, None)))
         value = _STATISTICS[mode](part, axis=axis, keepdims=True)
         if x.dtype.kind in "iu" and mode in ("mean", "median"):
             value = rint(value)
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-        found.append(broadcast_to(value.astype(x.dtype), shape))
+        found.append(broadcast_to(value.astype(x.dtype), manipulation.replace_axis(x.shape, axis, count)))
     return found[0], found[1]

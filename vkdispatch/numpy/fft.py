@@ -9,23 +9,16 @@ import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import conjugate
-from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.inputs import require_array, require_choice
 from vkdispatch.numpy.basics.joining import roll
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
 from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, store_result, value_of
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Storage,
-    View,
-    default_complex,
-    default_real,
-    kernel_type,
-    part_kind,
-)
+from vkdispatch.numpy.core.memory import Kind, View
 from vkdispatch.numpy.core.operations import COPY
 
 __all__ = [
@@ -49,22 +42,15 @@ __all__ = [
     "rfftn",
 ]
 
-_NORMS = ("backward", "ortho", "forward")
-
 
 def _check_norm(norm: Any) -> str:
     chosen = "backward" if norm is None else norm
-    if chosen not in _NORMS:
-        raise ArgumentValueError(f"norm: expected 'backward', 'ortho' or 'forward', got {norm!r}")
+    require_choice(chosen, "norm", "backward", "ortho", "forward")
     return str(chosen)
 
 
 def _complex_kind(kind: Kind) -> Kind:
-    if kind.kind == "c":
-        return kind
-    if kind.kind == "f":
-        return np.dtype(np.complex128) if kind.itemsize == 8 else np.dtype(np.complex64)
-    return default_complex()
+    return np.result_type(kind, np.complex64) if kind.kind in "fc" else memory.default_complex()
 
 
 def _check_length(length: Any) -> int:
@@ -104,7 +90,7 @@ def _several(x: Array, s: Any, axes: Any, halved: bool = False) -> tuple[tuple[i
 
     `halved` says that the last one is that of half a spectrum.
     """
-    s, axes = ((each,) if isinstance(each, int) else each for each in (s, axes))
+    s, axes = ((numbers,) if isinstance(numbers, int) else numbers for numbers in (s, axes))
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     places = tuple(parse_axis(axis, x.ndim, "axes") for axis in axes)
@@ -214,11 +200,11 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward"
 
 def _real_rows(spectrum: View, length: int) -> View:
     """Return the view of the real numbers of which, or to which, spectra are transformed in their memory."""
-    memory = spectrum.storage.buffer
-    kind = part_kind(spectrum.dtype)
-    reals = Buffer.of_memory(memory.context, memory._native, (2 * memory.size,), kernel_type(kind))
-    strides = (*(2 * each for each in spectrum.strides[:-1]), 1)
-    return View(Storage(reals), (*spectrum.shape[:-1], length), kind, 0, strides)
+    buffer = spectrum.storage.buffer
+    kind = memory.part_kind(spectrum.dtype)
+    reals = Buffer.of_memory(buffer.context, buffer._native, (2 * buffer.size,), memory.kernel_type(kind))
+    strides = (*(2 * stride for stride in spectrum.strides[:-1]), 1)
+    return View(memory.Storage(reals), (*spectrum.shape[:-1], length), kind, 0, strides)
 
 
 def _transform_rows(spectrum: View, length: int, inverse: bool, norm: str) -> None:
@@ -259,9 +245,9 @@ def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
 def _in_order(x: Array) -> Array:
     """Return the array, or an expression that copies it where its elements do not lie in order."""
     view = evaluate(value_of(x))
-    return (
-        x if view.is_contiguous else array_of(make_operation(COPY, (view,), (view.dtype,), x.shape, x.dtype))
-    )
+    if view.is_contiguous:
+        return x
+    return array_of(make_operation(COPY, (view,), (view.dtype,), x.shape, x.dtype))
 
 
 def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
@@ -389,7 +375,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     """
     n = _check_length(n)
     places = (arange(n, device=device) + n // 2) % n - n // 2
-    return (places * (1 / (n * d))).astype(default_real() if dtype is None else dtype, copy=False)
+    return (places * (1 / (n * d))).astype(memory.parse_real(dtype), copy=False)
 
 
 def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
@@ -401,9 +387,8 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -
     Array([0. , 0.5, 1. ], dtype=float64)
     """
     n = _check_length(n)
-    return (arange(n // 2 + 1, device=device) * (1 / (n * d))).astype(
-        default_real() if dtype is None else dtype, copy=False
-    )
+    frequencies = arange(n // 2 + 1, device=device) * (1 / (n * d))
+    return frequencies.astype(memory.parse_real(dtype), copy=False)
 
 
 def fftshift(x: Any, /, axes: Any = None) -> Array:
@@ -429,8 +414,8 @@ def ifftshift(x: Any, /, axes: Any = None) -> Array:
 
 
 def _turn(x: Any, axes: Any, sign: int) -> Array:
-    """Return an array moved by half its length along axes, along one that is given twice twice."""
+    """Return an array rolled by half its length along axes. An axis that is given twice is rolled twice."""
     array = require_array(x)
     several = axes if isinstance(axes, (tuple, list)) else parse_axes(axes, array.ndim, "axes")
-    places = [parse_axis(each, array.ndim, "axes") for each in several]
+    places = [parse_axis(axis, array.ndim, "axes") for axis in several]
     return roll(array, [sign * (array.shape[i] // 2) for i in places], places) if places else array.copy()

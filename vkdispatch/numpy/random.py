@@ -14,28 +14,21 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.families.kernels import note_bad_starts
 from vkdispatch.numpy import rejection
-from vkdispatch.numpy.basics import elementwise
+from vkdispatch.numpy.basics import elementwise, manipulation
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import power as raise_to
-from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.inputs import asnumpy, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    expand_dims,
-    matrix_transpose,
-    parse_axis,
-    reshape,
-)
+from vkdispatch.numpy.basics.manipulation import matrix_transpose, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_from, describe, parse_index, store_result, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
-from vkdispatch.numpy.indexing.indexing import array_from
 from vkdispatch.numpy.linalg import cholesky, matmul
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
@@ -44,13 +37,12 @@ __all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sampl
 
 
 def _parse_size(size: Any, *parameters: Any) -> memory.Shape:
-    """Return the shape of a draw: `size`, or None, which is that to which parameters broadcast."""
-    shapes = [each.shape for each in parameters if isinstance(each, Array)]
+    """Return the shape of a draw: `size`, or for None that to which the parameters broadcast."""
+    shapes = [parameter.shape for parameter in parameters if isinstance(parameter, Array)]
     return _fit_size(size, broadcast_shapes(shapes, "parameters") if shapes else ())
 
 
 def _fit_size(size: Any, wide: memory.Shape) -> memory.Shape:
-    """Return the shape of a draw with parameters of a shape."""
     if size is None:
         return wide
     shape = parse_shape(size, "size")
@@ -96,7 +88,6 @@ def _parameter(
 
 
 def _is_bad(values: Any, least: float | None, is_open: bool, most: float | None) -> Any:
-    """Return where values are below `least`, or above `most`."""
     if least is None:
         return values != values if most is not None else np.zeros(1, bool)
     bad = values <= least if is_open else values < least
@@ -128,11 +119,9 @@ def _count(value: Any, name: str, most: int | None = None) -> Any:
             raise ArgumentValueError(f"{name}: expected integers, got {value!r}")
         raise OverflowError(f"{name}: int64 does not hold {value!r}")
     number = _parameter(value, name, 0, most=exact if most is None else min(most, exact))
-    return (
-        elementwise.floor(number)
-        if isinstance(number, Array) and number.dtype.kind == "f"
-        else (number if isinstance(number, Array) else float(math.floor(number)))
-    )
+    if isinstance(number, Array):
+        return elementwise.floor(number) if number.dtype.kind == "f" else number
+    return float(math.floor(number))
 
 
 def _probability(p: Any, *, is_open: bool, is_open_above: bool = False) -> Any:
@@ -195,7 +184,7 @@ class Generator:
         >>> first.random(2)
         Array([0.07083418, 0.88249815], dtype=float64)
         """
-        return [Generator(each) for each in self._stream.spawn(n_children)]
+        return [Generator(stream) for stream in self._stream.spawn(n_children)]
 
     # -- uniform numbers and integers
 
@@ -209,9 +198,8 @@ class Generator:
         """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
-        return store_result(
-            out, array_from(self._source.random(math.prod(shape), memory.kernel_type(kind)), shape)
-        )
+        drawn = self._source.random(math.prod(shape), memory.kernel_type(kind))
+        return store_result(out, array_from(drawn, shape))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high).
@@ -253,27 +241,23 @@ class Generator:
         >>> vnp.random.default_rng(1).integers(0, 10, size=5)
         Array([3, 7, 8, 3, 5], dtype=int64)
         """
-        if isinstance(low, (Array, list, tuple, np.ndarray)) or isinstance(
-            high, (Array, list, tuple, np.ndarray)
-        ):
+        if any(isinstance(limit, (Array, list, tuple, np.ndarray)) for limit in (low, high)):
             first, last = (0, low) if high is None else (low, high)
             return self._integers_between(first, last, size, memory.parse_dtype(dtype), endpoint)
         kind = memory.parse_dtype(dtype)
         shape = _parse_size(size)
         if 0 in shape:  # there may be no such integers
             return zeros(shape, kind)
-        first = low if high is None else high
         if kind.kind == "b":
-            start, end = (0, first) if high is None else (low, first)
+            start, end = (0, low) if high is None else (low, high)
             last = int(end) if endpoint else int(end) - 1
             if not 0 <= int(start) <= last <= 1:
                 raise ArgumentValueError(f"low, high: expected 0 and 1 for booleans, got {low} and {high}")
-            drawn = array_from(self._source.integers(int(start), last + 1, math.prod(shape)), shape)
-            return drawn.astype(kind)
+            bits = array_from(self._source.integers(int(start), last + 1, math.prod(shape)), shape)
+            return bits.astype(kind)
         limits = (int(low), None if high is None else int(high))
-        return array_from(
-            self._source.integers(*limits, math.prod(shape), memory.kernel_type(kind), bool(endpoint)), shape
-        )
+        drawn = self._source.integers(*limits, math.prod(shape), memory.kernel_type(kind), bool(endpoint))
+        return array_from(drawn, shape)
 
     def _integers_between(self, low: Any, high: Any, size: Any, kind: memory.Kind, endpoint: bool) -> Array:
         """Return integers of limits that broadcast, each with a stream of its own."""
@@ -284,7 +268,7 @@ class Generator:
         limits = [each if isinstance(each, Array) else np.asarray(each, object) for each in (low, last)]
         hosts = [each for each in limits if isinstance(each, np.ndarray)]
         bounds = np.iinfo(kind)
-        if any(not isinstance(number, (int, np.integer)) for each in hosts for number in each.flat):
+        if any(not isinstance(number, (int, np.integer)) for host in hosts for number in host.flat):
             raise ArgumentTypeError(f"low, high: expected ints, got {low!r} and {high!r}")
         if any(((each < bounds.min) | (each > bounds.max)).any() for each in hosts):
             raise ArgumentValueError(f"low, high: {kind} does not hold all integers of the ranges")
@@ -292,10 +276,8 @@ class Generator:
             raise ArgumentValueError(f"low, high: a range is empty: {low!r} to {high!r}")
         first, end = (each if isinstance(each, Array) else asarray(each.astype(wide)) for each in limits)
         if len(hosts) < 2:
-            outside = [
-                (each < bounds.min) | (each > bounds.max) for each in limits if isinstance(each, Array)
-            ]
-            wrong = sum(outside, first > end)
+            arrays = [limit for limit in limits if isinstance(limit, Array)]
+            wrong = sum(((limit < bounds.min) | (limit > bounds.max) for limit in arrays), first > end)
             end = _replace_bad(end, wrong, first, "low, high", f"ranges of {kind} that are not empty")
         drawn = rejection.draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
         return drawn.astype(kind, copy=False)
@@ -474,7 +456,7 @@ class Generator:
         Array([1.26514369, 0.83375699], dtype=float64)
         """
         left, mode, right = _parameter(left, "left"), _parameter(mode, "mode"), _parameter(right, "right")
-        if any(isinstance(each, Array) for each in (left, mode, right)):
+        if any(isinstance(limit, Array) for limit in (left, mode, right)):
             bad = (left > mode) | (mode > right) | (left == right)
             _check_later(bad, "left, mode, right", "ascending numbers")
         elif not left <= mode <= right or left == right:
@@ -499,8 +481,7 @@ class Generator:
         if not isinstance(p, Array) and p == 1:
             return self.integers(1, 2, shape)
         ratio = elementwise.log1p(-p) if isinstance(p, Array) else math.log1p(-p)
-        found = elementwise.floor(-self.standard_exponential(shape) / ratio) + 1
-        return _whole(found)
+        return _whole(elementwise.floor(-self.standard_exponential(shape) / ratio) + 1)
 
     # -- distributions by rejection: each element has a stream of its own, from one drawn seed
 
@@ -569,8 +550,7 @@ class Generator:
         first = _parameter(dfnum, "dfnum", 0, is_open=True)
         second = _parameter(dfden, "dfden", 0, is_open=True)
         shape = _parse_size(size, first, second)
-        found: Array = self._chisquare(first, shape) / first / (self._chisquare(second, shape) / second)
-        return found
+        return self._chisquare(first, shape) / first / (self._chisquare(second, shape) / second)  # type: ignore[no-any-return]
 
     def _log_gamma(self, a: Any, shape: memory.Shape) -> Any:
         """Return logarithms of gamma-distributed numbers, which may underflow for small shapes."""
@@ -587,8 +567,7 @@ class Generator:
         """
         a, b = _parameter(a, "a", 0, is_open=True), _parameter(b, "b", 0, is_open=True)
         shape = _parse_size(size, a, b)
-        found: Array = 1 / (1 + elementwise.exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
-        return found
+        return 1 / (1 + elementwise.exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
         """Return vectors of Dirichlet's distribution, as the last axis.
@@ -620,7 +599,7 @@ class Generator:
         return self._noncentral(df, nonc, shape)
 
     def _noncentral(self, df: Any, nonc: Any, shape: memory.Shape) -> Array:
-        """Return central ones whose degrees of freedom are Poisson-distributed."""
+        """Return numbers of the central distribution with Poisson-distributed degrees of freedom."""
         more = rejection.draw_poisson(self._seed(), nonc / 2, shape)
         return rejection.draw_gamma(self._seed(), df / 2 + more, shape) * 2
 
@@ -637,8 +616,7 @@ class Generator:
         nonc = _parameter(nonc, "nonc", 0)
         shape = _parse_size(size, first, second, nonc)
         upper = self._noncentral(first, nonc, shape) / first
-        found: Array = upper / (self._chisquare(second, shape) / second)
-        return found
+        return upper / (self._chisquare(second, shape) / second)  # type: ignore[no-any-return]
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
         """Return angles of [-pi, pi], distributed about `mu` the more narrowly the larger `kappa` is.
@@ -734,8 +712,7 @@ class Generator:
         ratio = elementwise.choose(
             rest < -0.7, elementwise.log1p(-elementwise.exp(rest)), elementwise.log(-elementwise.expm1(rest))
         )
-        found = elementwise.floor(-self.standard_exponential(shape) / ratio) + 1
-        return _whole(found)
+        return _whole(elementwise.floor(-self.standard_exponential(shape) / ratio) + 1)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
         """Return how many of `nsample` drawn without replacement are of the `ngood`, not of the `nbad`.
@@ -749,7 +726,7 @@ class Generator:
         """
         good, bad = _count(ngood, "ngood", _MAX_THINGS - 1), _count(nbad, "nbad", _MAX_THINGS - 1)
         sample = _count(nsample, "nsample")
-        if any(isinstance(each, Array) for each in (good, bad, sample)):
+        if any(isinstance(count, Array) for count in (good, bad, sample)):
             sample = _replace_bad(sample, good + bad < sample, 0, "nsample", "no more than ngood + nbad")
         elif good + bad < sample:
             raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
@@ -777,7 +754,7 @@ class Generator:
             share = elementwise.choose(whole > 0, first / elementwise.choose(whole > 0, whole, 1), 0.0)
             return rejection.draw_binomial(self._seed(), left, elementwise.clip(share, 0, 1), left.shape)
 
-        return _distribute(broadcast_to(counts, shape), p, halve)
+        return _distribute(manipulation.broadcast_to(counts, shape), p, halve)
 
     def multivariate_hypergeometric(
         self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
@@ -796,8 +773,7 @@ class Generator:
         >>> int(vnp.random.default_rng(1).multivariate_hypergeometric([3, 4, 5], 6).sum())
         6
         """
-        if method not in ("marginals", "count"):
-            raise ArgumentValueError(f"method: expected 'marginals' or 'count', got {method!r}")
+        require_choice(method, "method", "marginals", "count")
         own = asnumpy(colors)
         if own.ndim != 1 or own.dtype.kind not in "iu" or (own < 0).any():
             raise ArgumentValueError(f"colors: expected a vector of nonnegative integers, got {colors!r}")
@@ -806,14 +782,12 @@ class Generator:
             raise ArgumentValueError(f"nsample: expected 0 to {own.sum()}, got {sample}")
         if own.sum() >= _MAX_THINGS:
             raise ArgumentValueError(f"colors: expected fewer than {_MAX_THINGS} in all, got {own.sum()}")
+
+        def halve(left: Array, first: Array, second: Array) -> Array:
+            return rejection.draw_hypergeometric(self._seed(), first, second, left, left.shape)
+
         start = full(_parse_size(size), sample, memory.int64)
-        return _distribute(
-            start,
-            asarray(own.astype(np.int64)),
-            lambda left, first, second: rejection.draw_hypergeometric(
-                self._seed(), first, second, left, left.shape
-            ),
-        )
+        return _distribute(start, asarray(own.astype(np.int64)), halve)
 
     def multivariate_normal(
         self,
@@ -849,12 +823,8 @@ class Generator:
         >>> vnp.random.default_rng(1).multivariate_normal([0, 0], [[1, 0], [0, 1]], size=3).shape
         (3, 2)
         """
-        if method not in ("svd", "eigh", "cholesky"):
-            raise ArgumentValueError(f"method: expected 'svd', 'eigh' or 'cholesky', got {method!r}")
-        if check_valid not in ("warn", "raise", "ignore"):
-            raise ArgumentValueError(
-                f"check_valid: expected 'warn', 'raise' or 'ignore', got {check_valid!r}"
-            )
+        require_choice(method, "method", "svd", "eigh", "cholesky")
+        require_choice(check_valid, "check_valid", "warn", "raise", "ignore")
         centre, kind = to_array(mean, "mean"), memory.default_real()
         matrix = asarray(cov) if not isinstance(cov, Array) else cov
         if centre.ndim != 1 or matrix.shape != (centre.size,) * 2:
@@ -862,23 +832,20 @@ class Generator:
                 "mean, cov: expected a vector and its matrix, got the shapes "
                 f"{centre.shape} and {matrix.shape}"
             )
-        if method == "cholesky" and check_valid == "ignore":
-            factor = matrix_transpose(cholesky(matrix.astype(kind)))
-        else:
-            given = matrix.numpy().astype(np.float64)
-            values, vectors = np.linalg.eigh(given)
-            limit = tol * max(1.0, float(np.abs(given).max(initial=0)))
-            if check_valid != "ignore" and (
-                values.min(initial=0) < -limit or np.abs(given - given.T).max(initial=0) > limit
-            ):
+        if method != "cholesky" or check_valid != "ignore":
+            host = matrix.numpy().astype(np.float64)
+            values, vectors = np.linalg.eigh(host)
+            limit = tol * max(1.0, float(np.abs(host).max(initial=0)))
+            is_bad = values.min(initial=0) < -limit or np.abs(host - host.T).max(initial=0) > limit
+            if check_valid != "ignore" and is_bad:
                 text = "cov: the matrix is not symmetric and positive semidefinite"
                 if check_valid == "raise":
                     raise ArgumentValueError(text)
                 warnings.warn(text, RuntimeWarning, 2)
-            if method == "cholesky":
-                factor = matrix_transpose(cholesky(matrix.astype(kind)))
-            else:
-                factor = asarray((vectors * np.sqrt(np.maximum(values, 0))).T.astype(kind))
+        if method == "cholesky":
+            factor = matrix_transpose(cholesky(matrix.astype(kind)))
+        else:
+            factor = asarray((vectors * np.sqrt(np.maximum(values, 0))).T.astype(kind))
         shape = () if size is None else parse_shape(size, "size")
         drawn = self.standard_normal((math.prod(shape), centre.size), kind)
         return reshape(matmul(drawn, factor) + centre, (*shape, centre.size))
@@ -941,12 +908,8 @@ class Generator:
             if wanted > int((weights > 0).sum()):
                 raise ArgumentValueError(f"p: fewer than {wanted} probabilities are not zero")
             # the largest of these keys are as if drawn one after the other (Efraimidis, Spirakis 2006)
-            keys = elementwise.choose(
-                weights > 0,
-                elementwise.log(weights)
-                - elementwise.log(-elementwise.log(self._open((count,), weights.dtype))),
-                -math.inf,
-            )
+            logarithms = elementwise.log(-elementwise.log(self._open((count,), weights.dtype)))
+            keys = elementwise.choose(weights > 0, elementwise.log(weights) - logarithms, -math.inf)
             places = reshape(topk(keys, wanted)[1], shape)
         places = places.astype(memory.int64, copy=False)
         return places if source is None else take(source, places, axis=axis)
@@ -1001,9 +964,8 @@ class Generator:
     def _scale(
         self, draw: Callable[..., Array], low: Any, scale: Any, shape: memory.Shape, dtype: Any
     ) -> Array:
-        """Return low + scale * draw, in the dtype of the draw."""
         kind = _real(dtype)
-        low, scale = (each.astype(kind) if isinstance(each, Array) else each for each in (low, scale))
+        low, scale = (bound.astype(kind) if isinstance(bound, Array) else bound for bound in (low, scale))
         return low + scale * draw(shape, kind)  # type: ignore[no-any-return]
 
     def _open(self, shape: memory.Shape, dtype: Any = None) -> Any:
@@ -1033,8 +995,7 @@ def _shape_of_draw(size: Any, out: Any) -> memory.Shape:
         raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     if size is not None and _parse_size(size) != out.shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
-    shape: memory.Shape = out.shape
-    return shape
+    return out.shape  # type: ignore[no-any-return]
 
 
 def _probabilities(p: Any, count: int | None = None) -> Array:
@@ -1042,9 +1003,8 @@ def _probabilities(p: Any, count: int | None = None) -> Array:
     weights = asarray(p) if isinstance(p, np.ndarray) else to_array(p, "p")
     if (count is not None and weights.shape != (count,)) or not weights.ndim:
         raise ArgumentValueError(f"p: expected {count or ''} probabilities, got the shape {weights.shape}")
-    weights = weights.astype(
-        memory.default_real() if weights.dtype.kind != "f" else weights.dtype, copy=False
-    )
+    if weights.dtype.kind != "f":
+        weights = weights.astype(memory.default_real())
     values = weights.numpy()
     sums = values.sum(-1, dtype=np.float64)
     allowed = 1e-8 if weights.dtype == memory.float64 else 1e-4
@@ -1066,7 +1026,7 @@ def _distribute(counts: Array, weights: Array, halve: Callable[[Array, Array, Ar
     while level.shape[-1] > 1:
         levels.append(level)
         level = level[..., ::2] + level[..., 1::2]
-    parts = expand_dims(counts, -1)
+    parts = manipulation.expand_dims(counts, -1)
     for level in reversed(levels):
         first = halve(parts, level[..., ::2], level[..., 1::2])
         parts = reshape(stack([first, parts - first], axis=-1), (*counts.shape, level.shape[-1]))
@@ -1184,10 +1144,9 @@ ranf = sample = random_sample
 
 def __getattr__(name: str) -> Any:
     """Return a method of the generator that all share, such as `normal`."""
-    if not name.startswith("_") and name not in ("bit_generator", "integers", "spawn"):
-        found = getattr(Generator, name, None)
-        if found is not None:
-            return getattr(_common(), name)
+    is_shared = not name.startswith("_") and name not in ("bit_generator", "integers", "spawn")
+    if is_shared and hasattr(Generator, name):
+        return getattr(_common(), name)
     if name in ("RandomState", "get_state", "set_state"):
         raise AttributeError(f"{name}: there is no legacy generator; use default_rng(seed) and its methods")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

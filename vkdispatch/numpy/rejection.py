@@ -87,12 +87,10 @@ def _poisson(seed: Any, index: Any, mean: Any, kind: Kind) -> Any:
         rate, one = vc.log(mean).to_register(), _number(mean, 1)
         # the logarithm of the probability of the mode, by Stirling's series
         off = (mode - mean).to_register()
-        highest = (
-            off - mode * vc.log1p(off / mean) - _number(mean, 0.5) * vc.log(_number(mean, 2 * np.pi) * mode)
-        )
-        highest = (
-            highest - _number(mean, 1 / 12) / mode + _number(mean, 1 / 360) / (mode * mode * mode)
-        ).to_register()
+        highest = off - mode * vc.log1p(off / mean)
+        highest = highest - _number(mean, 0.5) * vc.log(_number(mean, 2 * np.pi) * mode)
+        highest = highest - _number(mean, 1 / 12) / mode + _number(mean, 1 / 360) / (mode * mode * mode)
+        highest = highest.to_register()
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u = (_uniform(stream, mean) - _number(mean, 0.5)).to_register()
@@ -286,18 +284,13 @@ _INTEGERS = Operation("integers", _integers)
 
 
 def _draw(
-    operation: Operation,
-    seed: Array,
-    parameters: tuple[Any, ...],
-    shape: Shape,
-    kind: Kind,
-    own: Kind | None = None,
+    draw: Operation, seed: Array, parameters: tuple[Any, ...], shape: Shape, kind: Kind, own: Any = None
 ) -> Array:
     """Evaluate an operation of a seed, the index, and parameters of the dtype `own`; None: the real one."""
     own = own or default_real()
     values = [value_of(each.astype(own)) if isinstance(each, Array) else each for each in parameters]
     kinds = (_SEED, _SEED, *(own for _ in values))
-    node = make_operation(operation, (value_of(seed), INDEX, *values), kinds, shape, kind)
+    node = make_operation(draw, (value_of(seed), INDEX, *values), kinds, shape, kind)
     return array_of(evaluate(node))
 
 

@@ -50,13 +50,13 @@ def _reals(name: str, *operands: Any) -> list[Any]:
     if not any(isinstance(each, Array) for each in operands):
         operands = tuple(to_array(each, f"{name}: x") for each in operands)
     found = []
-    for each in operands:
-        if not isinstance(each, Array):
-            found.append(parse_operand(each, f"{name}: x"))
+    for operand in operands:
+        if not isinstance(operand, Array):
+            found.append(parse_operand(operand, f"{name}: x"))
             continue
-        if each.dtype.kind == "c":
-            raise ArgumentTypeError(f"{name}: expected real numbers, got {each.dtype}")
-        found.append(each if each.dtype.kind == "f" else each.astype(default_real()))
+        if operand.dtype.kind == "c":
+            raise ArgumentTypeError(f"{name}: expected real numbers, got {operand.dtype}")
+        found.append(operand if operand.dtype.kind == "f" else operand.astype(default_real()))
     return found
 
 
@@ -92,64 +92,24 @@ gammaln = _make_function("gammaln", vc.lgamma, "the logarithm of the gamma funct
 
 # Chebyshev coefficients of exp(-x) I0(x) on [0, 8], and of sqrt(x) exp(-x) I0(x) in 8/x.
 _BELOW_8 = [
-    0.33839763720473803,
-    -0.3046826723431984,
-    0.17162090152220877,
-    -0.09490109704804764,
-    0.04930528423967071,
-    -0.02373741480589947,
-    0.010546460394594998,
-    -0.004324309995050576,
-    0.0016394756169413357,
-    -0.0005763755745385824,
-    0.00018850288509584165,
-    -5.754195010082104e-05,
-    1.6448448070728896e-05,
-    -4.4167383584587505e-06,
-    1.1173875391201037e-06,
-    -2.670793853940612e-07,
-    6.046995022541919e-08,
-    -1.300025009986248e-08,
-    2.6598237246823866e-09,
-    -5.189795601635263e-10,
-    9.675809035373237e-11,
-    -1.726826291441556e-11,
-    2.95505266312964e-12,
-    -4.856446783111929e-13,
-    7.676185498604936e-14,
-    -1.1685332877993451e-14,
-    1.715391285555133e-15,
-    -2.431279846547955e-16,
-    3.3307945188222384e-17,
-    -4.4153416464793395e-18,
-]
+    0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764,
+    0.04930528423967071, -0.02373741480589947, 0.010546460394594998, -0.004324309995050576,
+    0.0016394756169413357, -0.0005763755745385824, 0.00018850288509584165, -5.754195010082104e-05,
+    1.6448448070728896e-05, -4.4167383584587505e-06, 1.1173875391201037e-06, -2.670793853940612e-07,
+    6.046995022541919e-08, -1.300025009986248e-08, 2.6598237246823866e-09, -5.189795601635263e-10,
+    9.675809035373237e-11, -1.726826291441556e-11, 2.95505266312964e-12, -4.856446783111929e-13,
+    7.676185498604936e-14, -1.1685332877993451e-14, 1.715391285555133e-15, -2.431279846547955e-16,
+    3.3307945188222384e-17, -4.4153416464793395e-18,
+]  # fmt: skip
 _BEYOND_8 = [
-    0.4022452055070544,
-    0.0033691164782556943,
-    6.889758346916825e-05,
-    2.8913705208347567e-06,
-    2.0489185894690638e-07,
-    2.266668990498178e-08,
-    3.3962320257083865e-09,
-    4.94060238822497e-10,
-    1.1889147107846439e-11,
-    -3.1499165279632416e-11,
-    -1.3215811840447713e-11,
-    -1.7941785315068062e-12,
-    7.180124451383666e-13,
-    3.8527783827421426e-13,
-    1.54008621752141e-14,
-    -4.150569347287222e-14,
-    -9.554846698828307e-15,
-    3.8116806693526224e-15,
-    1.7725601330565263e-15,
-    -3.425485619677219e-16,
-    -2.8276239805165836e-16,
-    3.461222867697461e-17,
-    4.46562142029676e-17,
-    -4.830504485944182e-18,
+    0.4022452055070544, 0.0033691164782556943, 6.889758346916825e-05, 2.8913705208347567e-06,
+    2.0489185894690638e-07, 2.266668990498178e-08, 3.3962320257083865e-09, 4.94060238822497e-10,
+    1.1889147107846439e-11, -3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12,
+    7.180124451383666e-13, 3.8527783827421426e-13, 1.54008621752141e-14, -4.150569347287222e-14,
+    -9.554846698828307e-15, 3.8116806693526224e-15, 1.7725601330565263e-15, -3.425485619677219e-16,
+    -2.8276239805165836e-16, 3.461222867697461e-17, 4.46562142029676e-17, -4.830504485944182e-18,
     -7.233180487874754e-18,
-]
+]  # fmt: skip
 
 
 def _chebyshev(coefficients: Sequence[float], x: Any) -> Any:
@@ -261,8 +221,7 @@ def xlogy(x: Any, y: Any, /) -> Array:
     >>> vnp.special.xlogy(vnp.asarray([0.0, 2.0]), vnp.asarray([0.0, 3.0]))
     Array([0.        , 2.19722458], dtype=float64)
     """
-    x, y = _reals("xlogy", x, y)
-    x, y = _promote(x, y)
+    x, y = _promote(*_reals("xlogy", x, y))
     return choose((x == 0) & ~isnan(y), 0.0, x * log(y))
 
 
@@ -274,13 +233,11 @@ def xlog1py(x: Any, y: Any, /) -> Array:
     >>> vnp.special.xlog1py(vnp.asarray([2.0]), vnp.asarray([1.0]))
     Array([1.38629436], dtype=float64)
     """
-    x, y = _reals("xlog1py", x, y)
-    x, y = _promote(x, y)
+    x, y = _promote(*_reals("xlog1py", x, y))
     return choose((x == 0) & ~isnan(y), 0.0, x * log1p(y))
 
 
 def _promote(x: Any, y: Any) -> tuple[Array, Array]:
-    """Return two operands as arrays of one dtype."""
     kind = result_type(x, y)
     return asarray(x, kind), asarray(y, kind)
 
@@ -307,10 +264,15 @@ def rel_entr(x: Any, y: Any, /) -> Array:
     Array([-0.69314718], dtype=float64)
     """
     x, y = _promote(*_reals("rel_entr", x, y))
+    inside, logarithm = _compare(x, y)
+    entropy = choose(inside, x * logarithm, choose((x == 0) & (y >= 0), x, math.inf))
+    return choose(isnan(x) | isnan(y), math.nan, entropy)
+
+
+def _compare(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return where two arrays are positive, and log(x / y) there."""
     inside = (x > 0) & (y > 0)
-    ratio = choose(inside, x, 1) / choose(inside, y, 1)
-    found = choose(inside, x * log(ratio), choose((x == 0) & (y >= 0), x, math.inf))
-    return choose(isnan(x) | isnan(y), math.nan, found)
+    return inside, log(choose(inside, x, 1) / choose(inside, y, 1))
 
 
 def kl_div(x: Any, y: Any, /) -> Array:
@@ -322,10 +284,9 @@ def kl_div(x: Any, y: Any, /) -> Array:
     Array([0.30685282], dtype=float64)
     """
     x, y = _promote(*_reals("kl_div", x, y))
-    inside = (x > 0) & (y > 0)
-    ratio = choose(inside, x, 1) / choose(inside, y, 1)
-    found = choose(inside, x * log(ratio) - x + y, choose((x == 0) & (y >= 0), y, math.inf))
-    return choose(isnan(x) | isnan(y), math.nan, found)
+    inside, logarithm = _compare(x, y)
+    divergence = choose(inside, x * logarithm - x + y, choose((x == 0) & (y >= 0), y, math.inf))
+    return choose(isnan(x) | isnan(y), math.nan, divergence)
 
 
 def huber(delta: Any, r: Any, /) -> Array:

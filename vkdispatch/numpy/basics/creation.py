@@ -8,23 +8,13 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import make_operation, number_as
-from vkdispatch.numpy.core.array import (
-    Array,
-    OfScalar,
-    OfShape,
-    Scalar,
-    ScalarT,
-    ShapeT,
-    array_of,
-    namespace,
-    view_of,
-)
+from vkdispatch.numpy.core.array import Array, OfScalar, OfShape, Scalar, ScalarT, ShapeT, array_of, view_of
 from vkdispatch.numpy.core.blanks import find_blank
 from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, host_data, parse_shape
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, is_f_order, parse_dtype
+from vkdispatch.numpy.core.memory import Kind, Shape, View, is_f_order, parse_dtype, parse_real
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
@@ -59,23 +49,11 @@ asanyarray = asarray
 
 @overload
 def array(
-    obj: Any,
-    dtype: Scalar[OfScalar],
-    *,
-    copy: bool | None = True,
-    order: Any = None,
-    ndmin: int = 0,
-    device: Any = None,
+    obj: Any, dtype: Scalar[OfScalar], *, copy: Any = ..., order: Any = ..., ndmin: int = 0, device: Any = ...
 ) -> Array[tuple[Any, ...], OfScalar]: ...
 @overload
 def array(
-    obj: Any,
-    dtype: Any = None,
-    *,
-    copy: bool | None = True,
-    order: Any = None,
-    ndmin: int = 0,
-    device: Any = None,
+    obj: Any, dtype: Any = ..., *, copy: Any = ..., order: Any = ..., ndmin: int = 0, device: Any = ...
 ) -> Array: ...
 def array(
     obj: Any,
@@ -157,7 +135,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
     True
     """
     names = [requirements] if isinstance(requirements, str) else list(requirements or ())
-    letters = {_REQUIREMENTS.get(str(each).upper(), "") for each in names}
+    letters = {_REQUIREMENTS.get(str(name).upper(), "") for name in names}
     if "" in letters:
         raise ArgumentValueError(
             f"requirements: expected some of {', '.join(sorted(_REQUIREMENTS))}, got {requirements!r}"
@@ -197,7 +175,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
     Array([1., 2.], dtype=float64)
     """
     found = asarray(a, dtype)
-    if found.dtype.kind in "fc" and not bool(namespace().isfinite(found).all()):
+    if found.dtype.kind in "fc" and not bool(found.__array_namespace__().isfinite(found).all()):
         raise ArgumentValueError("a: expected finite numbers, got NaN or infinity")
     return found
 
@@ -225,24 +203,14 @@ def copy(a: Any, order: Any = None) -> Array:
 
 @overload
 def empty(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def empty(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def empty(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def empty(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def empty(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def empty(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order.
 
@@ -251,7 +219,7 @@ def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     >>> vnp.empty((2, 3)).shape
     (2, 3)
     """
-    kind = default_real() if dtype is None else parse_dtype(dtype)
+    kind = parse_real(dtype)
     lengths = parse_shape(shape)
     blank = find_blank(lengths, kind, device)
     return array_of(new_view(lengths, kind, parse_device(device).context)) if blank is None else blank
@@ -259,28 +227,16 @@ def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
 
 @overload
 def full(
-    shape: int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def full(
-    shape: int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[int]]: ...
-@overload
-def full(
-    shape: OfShape, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
 def full(
-    shape: OfShape, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+    shape: OfShape | int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 ) -> Array[OfShape]: ...
 @overload
 def full(
-    shape: Any, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
-@overload
-def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+) -> Array: ...
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with one value everywhere. See `numpy.full`.
 
@@ -331,24 +287,14 @@ def _fill(shape: Shape, value: Any, kind: Kind, device: Any) -> Array:
 
 @overload
 def zeros(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def zeros(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def zeros(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def zeros(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def zeros(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def zeros(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`.
 
@@ -357,29 +303,19 @@ def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     >>> vnp.zeros(3, dtype=vnp.int32)
     Array([0, 0, 0], dtype=int32)
     """
-    return _fill(parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), device)
+    return _fill(parse_shape(shape), 0, parse_real(dtype), device)
 
 
 @overload
 def ones(
-    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def ones(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
-@overload
-def ones(
-    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+    shape: OfShape | int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[OfShape, OfScalar]: ...
 @overload
-def ones(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
-@overload
 def ones(
-    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...], OfScalar]: ...
+    shape: OfShape | int, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
 @overload
-def ones(
-    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
-) -> Array[tuple[Any, ...]]: ...
+def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`.
 
@@ -389,38 +325,25 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
-    return _fill(parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), device)
+    return _fill(parse_shape(shape), 1, parse_real(dtype), device)
 
 
 def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
         x = host_data(x)  # whose elements do not matter
-    return (
-        x.shape if shape is None else parse_shape(shape),
-        x.dtype if dtype is None else parse_dtype(dtype),
-        x.device if device is None and isinstance(x, Array) else device,
-    )
+    if device is None and isinstance(x, Array):
+        device = x.device
+    lengths = x.shape if shape is None else parse_shape(shape)
+    return lengths, x.dtype if dtype is None else parse_dtype(dtype), device
 
 
 @overload
 def empty_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def empty_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def empty_like(
@@ -442,23 +365,11 @@ def empty_like(
 
 @overload
 def zeros_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def zeros_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def zeros_like(
@@ -480,23 +391,11 @@ def zeros_like(
 
 @overload
 def ones_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def ones_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def ones_like(
@@ -518,25 +417,11 @@ def ones_like(
 
 @overload
 def full_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    fill_value: Any,
-    dtype: None = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT, ScalarT], /, fill_value: Any, *, order: Any = None, device: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def full_like(
-    x: Array[ShapeT, ScalarT],
-    /,
-    fill_value: Any,
-    dtype: Scalar[OfScalar],
-    order: Any = None,
-    *,
-    device: Any = None,
-    shape: None = None,
+    x: Array[ShapeT], /, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def full_like(
@@ -573,9 +458,7 @@ def frombuffer(buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0)
     >>> vnp.frombuffer(bytes([1, 2, 3]), dtype=vnp.uint8)
     Array([1, 2, 3], dtype=uint8)
     """
-    return from_numpy(
-        np.frombuffer(buffer, default_real() if dtype is None else parse_dtype(dtype), count, offset)
-    )
+    return from_numpy(np.frombuffer(buffer, parse_real(dtype), count, offset))
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
@@ -597,6 +480,4 @@ def fromstring(string: str, dtype: Any = None, count: int = -1, *, sep: str) -> 
     >>> vnp.fromstring("1 2 3", dtype=vnp.int32, sep=" ")
     Array([1, 2, 3], dtype=int32)
     """
-    return from_numpy(
-        np.fromstring(string, default_real() if dtype is None else parse_dtype(dtype), count, sep=sep)
-    )
+    return from_numpy(np.fromstring(string, parse_real(dtype), count, sep=sep))

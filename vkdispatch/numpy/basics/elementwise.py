@@ -2,7 +2,7 @@
 
 import builtins
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -158,12 +158,7 @@ class ElementwiseFunction(Protocol):
     reduceat: Callable[..., Any]
 
     def __call__(
-        self,
-        *operands: Any,
-        out: Any = None,
-        where: Any = None,
-        dtype: Any = None,
-        casting: str = "same_kind",
+        self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = ...
     ) -> Array:
         """Compute; see `finish` for `out`, `where` and `casting`."""
         ...
@@ -193,15 +188,12 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
     value = application.cast(value, out.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        kept = value
         kinds = (bool_, out.dtype, out.dtype)
         shape = application.broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
-        value = application.make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
-    if value.shape != out.shape and value.shape == application.broadcast_shapes(
-        [value.shape, out.shape], name
-    ):
-        raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
+        value = application.make_operation(WHERE, (mask, value, value_of(out)), kinds, shape, out.dtype)
     if value.shape != out.shape:
+        if value.shape == application.broadcast_shapes([value.shape, out.shape], name):
+            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
         value = application.broadcast_to(value, out.shape)
     store(out, value, name)
     return out
@@ -210,128 +202,72 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
+def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
+    return map(_make_function, names.split())
+
+
+def _make_function(name: str) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
-    count = getattr(np, ufunc_name).nin
-    shown = own or ufunc_name
-    compares = ufunc_name in _COMPARISONS
+    count = getattr(np, name).nin
+    compares = name in _COMPARISONS
 
     def function(
         *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
     ) -> Array:
         if out is None and where is None and dtype is None and len(operands) == count:
-            known = native.operate_known(ufunc_name, operands)
+            known = native.operate_known(name, operands)
             if known is not None:
                 return known  # type: ignore[no-any-return]
         elif len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
         if len(operands) != count:
-            raise ArgumentTypeError(f"{shown}: takes {count} arguments, got {len(operands)}")
-        values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
-        if not any(type(each) is Node or type(each) is memory.View for each in values):
+            raise ArgumentTypeError(f"{name}: takes {count} arguments, got {len(operands)}")
+        values = [parse_operand(each, f"{name}: x{i + 1}") for i, each in enumerate(operands)]
+        if not any(type(value) is Node or type(value) is memory.View for value in values):
             values[0] = value_of(asarray(values[0]))
-        elif compares and any(type(each) is int for each in values):
+        elif compares and int in map(type, values):
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is memory.View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else memory.parse_dtype(dtype)
-        if ufunc_name == "power" and (isinstance(where, Array) or where is False):
+        if name == "power" and (isinstance(where, Array) or where is False):
             # the exponents elsewhere may be negative
             values[1] = value_of(choose(asarray(where), operands[1], 1))
-        node = application.apply_ufunc(ufunc_name, tuple(values), kind, casting)
-        return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
+        node = application.apply_ufunc(name, tuple(values), kind, casting)
+        return array_of(node) if out is None and where is None else finish(node, out, where, name, casting)
 
-    function.__name__ = function.__qualname__ = shown
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Return `numpy.{ufunc_name}` of arrays or numbers, element by element.\n\n"
-        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does\n"
+        f"Return `numpy.{name}` of arrays or numbers, element by element.\n\n"
+        f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{name} does\n"
         "    not take, ValueError for shapes that do not broadcast.\n\n"
-        f"    {write_example(ufunc_name)}"
+        f"    {write_example(name)}"
     )
     made: Any = function
     for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
-        setattr(made, method, getattr(getattr(np, ufunc_name), method))
+        setattr(made, method, getattr(getattr(np, name), method))
     return made  # type: ignore[no-any-return]
 
 
-add = _make_function("add")
-subtract = _make_function("subtract")
-multiply = _make_function("multiply")
-divide = _make_function("divide")
-floor_divide = _make_function("floor_divide")
-remainder = _make_function("remainder")
-fmod = _make_function("fmod")
-power = _make_function("power")
-float_power = _make_function("float_power")
-negative = _make_function("negative")
-positive = _make_function("positive")
-absolute = _make_function("absolute")
-fabs = _make_function("fabs")
-sign = _make_function("sign")
-square = _make_function("square")
-reciprocal = _make_function("reciprocal")
-gcd = _make_function("gcd")
-lcm = _make_function("lcm")
-equal = _make_function("equal")
-not_equal = _make_function("not_equal")
-less = _make_function("less")
-less_equal = _make_function("less_equal")
-greater = _make_function("greater")
-greater_equal = _make_function("greater_equal")
-logical_and = _make_function("logical_and")
-logical_or = _make_function("logical_or")
-logical_xor = _make_function("logical_xor")
-logical_not = _make_function("logical_not")
-bitwise_and = _make_function("bitwise_and")
-bitwise_or = _make_function("bitwise_or")
-bitwise_xor = _make_function("bitwise_xor")
-invert = _make_function("invert")
-left_shift = _make_function("left_shift")
-right_shift = _make_function("right_shift")
-bitwise_count = _make_function("bitwise_count")
-maximum = _make_function("maximum")
-minimum = _make_function("minimum")
-fmax = _make_function("fmax")
-fmin = _make_function("fmin")
-isnan = _make_function("isnan")
-isinf = _make_function("isinf")
-isfinite = _make_function("isfinite")
-signbit = _make_function("signbit")
-copysign = _make_function("copysign")
-nextafter = _make_function("nextafter")
-heaviside = _make_function("heaviside")
-rint = _make_function("rint")
-logaddexp = _make_function("logaddexp")
-logaddexp2 = _make_function("logaddexp2")
-sqrt = _make_function("sqrt")
-cbrt = _make_function("cbrt")
-exp = _make_function("exp")
-exp2 = _make_function("exp2")
-expm1 = _make_function("expm1")
-log = _make_function("log")
-log2 = _make_function("log2")
-log10 = _make_function("log10")
-log1p = _make_function("log1p")
-sin = _make_function("sin")
-cos = _make_function("cos")
-tan = _make_function("tan")
-arcsin = _make_function("arcsin")
-arccos = _make_function("arccos")
-arctan = _make_function("arctan")
-arctan2 = _make_function("arctan2")
-sinh = _make_function("sinh")
-cosh = _make_function("cosh")
-tanh = _make_function("tanh")
-arcsinh = _make_function("arcsinh")
-arccosh = _make_function("arccosh")
-arctanh = _make_function("arctanh")
-hypot = _make_function("hypot")
-degrees = _make_function("degrees")
-radians = _make_function("radians")
-conjugate = _make_function("conjugate")
-_floor = _make_function("floor")
-_ceil = _make_function("ceil")
-_trunc = _make_function("trunc")
+add, subtract, multiply, divide = _make_functions("add subtract multiply divide")
+floor_divide, remainder, fmod = _make_functions("floor_divide remainder fmod")
+power, float_power, gcd, lcm = _make_functions("power float_power gcd lcm")
+negative, positive, absolute, fabs = _make_functions("negative positive absolute fabs")
+sign, square, reciprocal, logical_not = _make_functions("sign square reciprocal logical_not")
+equal, not_equal = _make_functions("equal not_equal")
+less, less_equal, greater, greater_equal = _make_functions("less less_equal greater greater_equal")
+logical_and, logical_or, logical_xor = _make_functions("logical_and logical_or logical_xor")
+bitwise_and, bitwise_or, bitwise_xor, invert = _make_functions("bitwise_and bitwise_or bitwise_xor invert")
+left_shift, right_shift, bitwise_count = _make_functions("left_shift right_shift bitwise_count")
+maximum, minimum, fmax, fmin = _make_functions("maximum minimum fmax fmin")
+isnan, isinf, isfinite, signbit = _make_functions("isnan isinf isfinite signbit")
+copysign, nextafter, heaviside, rint = _make_functions("copysign nextafter heaviside rint")
+sqrt, cbrt, exp, exp2, expm1 = _make_functions("sqrt cbrt exp exp2 expm1")
+log, log2, log10, log1p, logaddexp, logaddexp2 = _make_functions("log log2 log10 log1p logaddexp logaddexp2")
+sin, cos, tan, arcsin, arccos, arctan = _make_functions("sin cos tan arcsin arccos arctan")
+sinh, cosh, tanh, arcsinh, arccosh, arctanh = _make_functions("sinh cosh tanh arcsinh arccosh arctanh")
+arctan2, hypot, degrees, radians, conjugate = _make_functions("arctan2 hypot degrees radians conjugate")
+_floor, _ceil, _trunc = _make_functions("floor ceil trunc")
 
 # other names of the array API standard and of NumPy
 abs = absolute
@@ -408,9 +344,7 @@ def real_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         return x
-    return array_of(
-        application.make_operation(REAL, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
-    )
+    return _compute_part(value, REAL)
 
 
 def imag_of(x: Array) -> Array:
@@ -418,12 +352,14 @@ def imag_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         zero, kinds = value.dtype.type(0), (value.dtype, value.dtype)
-        return array_of(
-            application.make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype)
-        )
-    return array_of(
-        application.make_operation(IMAG, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
-    )
+        made = application.make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype)
+        return array_of(made)
+    return _compute_part(value, IMAG)
+
+
+def _compute_part(value: Any, operation: Operation) -> Array:
+    kind = memory.part_kind(value.dtype)
+    return array_of(application.make_operation(operation, (value,), (value.dtype,), value.shape, kind))
 
 
 def angle(z: Any, deg: bool = False) -> Array:
@@ -448,10 +384,7 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
         return known  # type: ignore[no-any-return]
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
-    kinds = [
-        each.dtype if isinstance(each, (Node, memory.View)) else application.describe_operand(each)
-        for each in operands
-    ]
+    kinds = [application.describe_operand(operand) for operand in operands]
     kind = _common(kinds)
     shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, memory.View))]
     if not shapes:
@@ -504,7 +437,7 @@ def clip(
     value = parse_value(x, "clip: x")
     min = a_min if min is None else min
     max = a_max if max is None else max
-    limits = []
+    result = value
     for name, limit, function in (("min", min, "maximum"), ("max", max, "minimum")):
         if limit is None:
             continue
@@ -513,9 +446,6 @@ def clip(
             info = np.iinfo(value.dtype)
             if operand < info.min if name == "min" else operand > info.max:
                 continue
-        limits.append((function, operand))
-    result = value
-    for function, operand in limits:
         result = application.apply_ufunc(function, (result, operand))
     if result is value:
         result = application.apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
@@ -552,24 +482,21 @@ def _round(value: Any, places: int) -> Any:
     # as NumPy, which gives NaN beyond the range of float64
     scale = 10.0 ** builtins.abs(places) if builtins.abs(places) < 309 else math.inf
     there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    return application.apply_ufunc(
-        back, (application.apply_ufunc("rint", (application.apply_ufunc(there, (value, scale)),)), scale)
-    )
+    whole = application.apply_ufunc("rint", (application.apply_ufunc(there, (value, scale)),))
+    return application.apply_ufunc(back, (whole, scale))
 
 
 def _round_integers(value: Any, scale: int) -> Any:
+    x = array_of(value)
     if scale > np.iinfo(value.dtype).max:
-        return application.apply_ufunc("multiply", (value, 0))
-    whole = application.apply_ufunc("floor_divide", (value, scale))
-    rest = application.apply_ufunc("subtract", (value, application.apply_ufunc("multiply", (whole, scale))))
-    half = application.apply_ufunc("equal", (rest, scale // 2))
-    odd = application.apply_ufunc("logical_and", (half, application.apply_ufunc("bitwise_and", (whole, 1))))
-    up = application.apply_ufunc("logical_or", (odd, application.apply_ufunc("greater", (rest, scale // 2))))
-    return application.apply_ufunc("multiply", (application.apply_ufunc("add", (whole, up)), scale))
+        return value_of(x * 0)
+    whole = x // scale
+    rest = x - whole * scale
+    up = logical_or(logical_and(rest == scale // 2, whole & 1), rest > scale // 2)
+    return value_of((whole + up) * scale)
 
 
 def _join(x: Any, y: Any) -> Node:
-    """Return the complex numbers of real and imaginary parts."""
     kind = np.dtype(f"c{x.dtype.itemsize * 2}")
     return application.make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray, host_data, is_of_python
 from vkdispatch.numpy.core.memory import Kind, default_real
@@ -36,6 +37,13 @@ def to_array(x: Any, name: str = "x") -> Array:
     if isinstance(x, Array):
         return x
     return asarray(x) if isinstance(x, (list, tuple)) else require_array(x, name)
+
+
+def require_choice(value: object, name: str, *choices: str) -> None:
+    """Raise ValueError for an argument that is none of some texts."""
+    if value not in choices:
+        shown = ", ".join(map(repr, choices[:-1]))
+        raise ArgumentValueError(f"{name}: expected {shown} or {choices[-1]!r}, got {value!r}")
 
 
 def to_elements(x: Any, kind: Kind, name: str) -> Array:

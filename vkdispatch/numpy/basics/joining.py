@@ -1,6 +1,7 @@
 """Arrays joined, split, repeated and rolled."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,8 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
         length = array.shape[place]
         cut = -parse_index(amount, "shift") % length if length else 0
         if cut:
-            before = (slice(None),) * place
-            array = concatenate(
-                [array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place
-            )
+            back, front = (manipulation.slice_axis(array, place, *ends) for ends in ((cut, None), (0, cut)))
+            array = concatenate([back, front], axis=place)
     return array.copy() if array is x else array
 
 
@@ -116,7 +115,7 @@ def concatenate(
         kind = out.dtype
     check_cast(common, kind, "concatenate", casting)
     lengths = [each.shape[place] for each in parts]
-    shape = (*parts[0].shape[:place], sum(lengths), *parts[0].shape[place + 1 :])
+    shape = manipulation.replace_axis(parts[0].shape, place, sum(lengths))
     if out is not None:
         if not isinstance(out, Array) or out.shape != shape:
             raise ArgumentValueError(f"out: expected an Array of shape {shape}, got {describe(out)}")
@@ -126,10 +125,9 @@ def concatenate(
     start = 0
     for each, length in zip(parts, lengths, strict=True):
         if each.size:
-            own = (*shape[:place], length, *shape[place + 1 :])
             offset = target.offset + start * target.strides[place]
-            piece = View(target.storage, own, target.dtype, offset, target.strides)
-            assign(piece, value_of(each))
+            part = manipulation.replace_axis(shape, place, length)
+            assign(View(target.storage, part, target.dtype, offset, target.strides), value_of(each))
         start += length
     return out if out is not None else array_of(target)
 
@@ -154,13 +152,8 @@ def stack(
     if any(each.shape != parts[0].shape for each in parts):
         raise ArgumentValueError(f"arrays: all must have one shape, got {[each.shape for each in parts]}")
     place = manipulation.parse_axis(axis, parts[0].ndim + 1)
-    return concatenate(
-        [manipulation.expand_dims(each, place) for each in parts],
-        axis=place,
-        out=out,
-        dtype=dtype,
-        casting=casting,
-    )
+    rows = [manipulation.expand_dims(part, place) for part in parts]
+    return concatenate(rows, axis=place, out=out, dtype=dtype, casting=casting)
 
 
 def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
@@ -172,9 +165,7 @@ def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     Array([[0, 1],
            [5, 6]], dtype=int64)
     """
-    return concatenate(
-        [manipulation.atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting
-    )
+    return concatenate([manipulation.atleast_2d(x) for x in arrays], axis=0, dtype=dtype, casting=casting)
 
 
 def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
@@ -185,7 +176,7 @@ def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     >>> vnp.hstack([vnp.arange(2), vnp.asarray([5, 6])])
     Array([0, 1, 5, 6], dtype=int64)
     """
-    parts = [manipulation.atleast_1d(each) for each in arrays]
+    parts = [manipulation.atleast_1d(array) for array in arrays]
     return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
@@ -198,7 +189,7 @@ def dstack(arrays: Sequence[Any]) -> Array:
     Array([[[0, 5],
             [1, 6]]], dtype=int64)
     """
-    return concatenate([manipulation.atleast_3d(each) for each in arrays], axis=2)
+    return concatenate([manipulation.atleast_3d(array) for array in arrays], axis=2)
 
 
 def column_stack(arrays: Sequence[Any]) -> Array:
@@ -210,10 +201,8 @@ def column_stack(arrays: Sequence[Any]) -> Array:
     Array([[0, 5],
            [1, 6]], dtype=int64)
     """
-    parts = [
-        a if (a := require_array(each)).ndim >= 2 else manipulation.reshape(a, (-1, 1)) for each in arrays
-    ]
-    return concatenate(parts, axis=1)
+    parts = map(require_array, arrays)
+    return concatenate([x if x.ndim >= 2 else manipulation.reshape(x, (-1, 1)) for x in parts], axis=1)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -263,10 +252,8 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
         base, more = divmod(length, count)
         ends = list(np.cumsum([base + (i < more) for i in range(count)]))[:-1]
     else:
-        ends = [int(each) for each in indices_or_sections]
-    starts = [0, *ends]
-    before = (slice(None),) * place
-    return [array[(*before, slice(a, b))] for a, b in zip(starts, [*ends, None], strict=True)]
+        ends = [int(index) for index in indices_or_sections]
+    return [manipulation.slice_axis(array, place, *pair) for pair in pairwise([0, *ends, None])]
 
 
 def _require_axes(x: Any, count: int, name: str) -> None:
@@ -330,9 +317,8 @@ def tile(x: Any, /, reps: Any) -> Array:
     apart = tuple(n for length in shape for n in (1, length))
     wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     final = tuple(a * b for a, b in zip(counts, shape, strict=True))
-    return manipulation.reshape(
-        manipulation.broadcast_to(manipulation.reshape(array, apart), wide), final, copy=True
-    )
+    repeated = manipulation.broadcast_to(manipulation.reshape(array, apart), wide)
+    return manipulation.reshape(repeated, final, copy=True)
 
 
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
@@ -353,10 +339,10 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
         count = parse_index(counts.reshape(()).item(), "repeats")
         if count < 0:
             raise ArgumentValueError(f"repeats: expected at least 0, got {count}")
-        wide = (*array.shape[: place + 1], count, *array.shape[place + 1 :])
-        apart = manipulation.reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
-        final = (*array.shape[:place], length * count, *array.shape[place + 1 :])
-        return manipulation.reshape(manipulation.broadcast_to(apart, wide), final, copy=True)
+        shapes = (manipulation.replace_axis(array.shape, place, length, n) for n in (1, count))
+        apart = manipulation.broadcast_to(manipulation.reshape(array, next(shapes)), next(shapes))
+        final = manipulation.replace_axis(array.shape, place, length * count)
+        return manipulation.reshape(apart, final, copy=True)
     if counts.shape != (length,) or (counts < 0).any():
         raise ArgumentValueError(f"repeats: expected {length} counts of at least 0, got {counts}")
     index = np.repeat(np.arange(length), counts)

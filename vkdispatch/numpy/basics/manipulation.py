@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
-from vkdispatch.numpy.basics.inputs import require_array, to_array
+from vkdispatch.numpy.basics.inputs import require_array, require_choice, to_array
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
@@ -69,13 +69,27 @@ def parse_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
+def lines_along(array: Array, axis: Any) -> tuple[Array, int]:
+    """Return an array and its axis, counted from the front; flattened for the axis None."""
+    return (reshape(array, -1), 0) if axis is None else (array, parse_axis(axis, array.ndim))
+
+
+def slice_axis(array: Array, axis: int, start: int | None, stop: int | None = None) -> Array:
+    """Return a part of an array along an axis: a view."""
+    return array[(*(slice(None),) * axis, slice(start, stop))]
+
+
+def replace_axis(shape: memory.Shape, axis: int, *lengths: int) -> memory.Shape:
+    """Return a shape with other lengths in place of the one of an axis."""
+    return (*shape[:axis], *lengths, *shape[axis + 1 :])
+
+
 def view_with(
     view: memory.View, shape: memory.Shape, strides: memory.Shape, offset: int | None = None
 ) -> Array:
     """Return an array on the memory of a view, with another shape and strides."""
-    return array_of(
-        memory.View(view.storage, shape, view.dtype, view.offset if offset is None else offset, strides)
-    )
+    offset = view.offset if offset is None else offset
+    return array_of(memory.View(view.storage, shape, view.dtype, offset, strides))
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
@@ -103,8 +117,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
            [3, 4, 5]], dtype=int64)
     """
     array = require_array(x)
-    if order not in ("C", "F", "A"):
-        raise ArgumentValueError(f"order: expected 'C', 'F' or 'A', got {order!r}")
+    require_choice(order, "order", "C", "F", "A")
     view = view_of(array)
     if order == "F" or (order == "A" and not view.is_contiguous and memory.is_f_order(view)):
         axes = tuple(reversed(range(array.ndim)))
@@ -124,19 +137,14 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 
 def _complete(own: memory.Shape, size: int, shape: Any) -> memory.Shape:
-    wanted = (
-        (int(shape),)
-        if isinstance(shape, (int, np.integer))
-        else tuple(parse_index(n, "shape") for n in shape)
-    )
-    if -1 in wanted:
-        known = math.prod(n for n in wanted if n != -1)
-        if wanted.count(-1) > 1 or known == 0 or size % known:
-            raise ArgumentValueError(f"shape: cannot reshape an array of shape {own} into {wanted}")
-        wanted = tuple(size // known if n == -1 else n for n in wanted)
-    if any(n < 0 for n in wanted) or math.prod(wanted) != size:
+    given = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    wanted = tuple(parse_index(length, "shape") for length in given)
+    known = math.prod(n for n in wanted if n != -1)
+    rest = size // known if known and wanted.count(-1) == 1 else -1
+    lengths = tuple(rest if n == -1 else int(n) for n in wanted)
+    if any(n < 0 for n in lengths) or math.prod(lengths) != size:
         raise ArgumentValueError(f"shape: cannot reshape an array of shape {own} into {wanted}")
-    return tuple(int(n) for n in wanted)
+    return lengths
 
 
 def ravel(x: Any, order: str = "C") -> Array:
@@ -162,8 +170,7 @@ def _in_order(array: Array, order: str) -> Array:
     view = view_of(array)
     if order == "K":
         return permute_dims(array, _axes_in_memory(view))
-    if order not in ("C", "F", "A"):
-        raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
+    require_choice(order, "order", "C", "F", "A", "K")
     is_turned = order == "F" or (order == "A" and not view.is_contiguous and memory.is_f_order(view))
     return permute_dims(array) if is_turned else array
 
@@ -331,7 +338,6 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
 
 
 def _protect(view: memory.View) -> Array:
-    """Return a read-only array of a view."""
     storage = memory.share_storage(view.storage, is_read_only=True)
     return array_of(memory.View(storage, view.shape, view.dtype, view.offset, view.strides))
 
@@ -346,7 +352,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     Array([[1, 1, 1],
            [2, 2, 2]], dtype=int64)
     """
-    found = [require_array(each) for each in arrays]
+    found = [require_array(array) for array in arrays]
     if not found:
         return ()
     shape = broadcast_shapes([each.shape for each in found], "broadcast_arrays")
@@ -373,8 +379,7 @@ def meshgrid(
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int64)
     """
-    if indexing not in ("xy", "ij"):
-        raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
+    require_choice(indexing, "indexing", "xy", "ij")
     vectors = [to_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if any(each.ndim > 1 for each in vectors):
         raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
@@ -471,15 +476,13 @@ def result_type(*arrays_and_dtypes: Any) -> memory.Kind:
     dtype('float64')
     """
     given: list[Any] = []
-    for each in arrays_and_dtypes:
-        if isinstance(each, Array):
-            given.append(each.dtype)
-        elif isinstance(each, (bool, int, float, complex)):
-            given.append(each)
-        elif isinstance(each, (np.ndarray, np.generic)):
-            given.append(each.dtype)
+    for operand in arrays_and_dtypes:
+        if isinstance(operand, (Array, np.ndarray)):
+            given.append(operand.dtype)
+        elif isinstance(operand, (int, float, complex)):
+            given.append(operand)
         else:
-            given.append(memory.parse_dtype(each))
+            given.append(operand.dtype if isinstance(operand, np.generic) else memory.parse_dtype(operand))
     try:
         found = np.result_type(*given)
     except (TypeError, ValueError) as error:
@@ -509,7 +512,7 @@ def atleast_2d(*arrays: Any) -> Any:
     >>> vnp.atleast_2d(vnp.arange(3))
     Array([[0, 1, 2]], dtype=int64)
     """
-    found = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (1, a.size)) for each in arrays]
+    found = [a if (a := require_array(array)).ndim >= 2 else reshape(a, (1, a.size)) for array in arrays]
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -548,8 +551,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if device is not None:
         x = x.to_device(device)
     if kind == x.dtype:
-        copied: Array = x.copy() if copy else x
-        return copied
+        return x.copy() if copy else x  # type: ignore[no-any-return]
     return array_of(cast(value_of(x), kind))
 
 
@@ -623,9 +625,8 @@ def as_strided(
     lengths = view.shape if shape is None else parse_shape(shape, "shape")
     steps = tuple(step * size for step in view.strides)
     if strides is not None:
-        steps = tuple(
-            parse_index(each, "strides") for each in (strides if np.iterable(strides) else (strides,))
-        )
+        given = strides if np.iterable(strides) else (strides,)
+        steps = tuple(parse_index(stride, "strides") for stride in given)
     if len(steps) != len(lengths):
         raise ArgumentValueError(f"strides: expected one for each axis of the shape {lengths}, got {steps}")
     if any(step % size for step in steps):
@@ -669,7 +670,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     """
     array = require_array(x)
     window = parse_shape(window_shape, "window_shape")
-    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = range(array.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     places = [parse_axis(each, array.ndim) for each in axes]
     if len(window) != len(places):
         raise ArgumentValueError(

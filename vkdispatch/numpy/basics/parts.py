@@ -29,7 +29,7 @@ def _real(name: str, x: Any) -> Array:
 
 
 def _store_both(out: Any, results: tuple[Array, Array], name: str) -> tuple[Array, Array]:
-    """Return two results, or those of a pair `out` that they are stored in; None there: no array is given."""
+    """Return two results, or store them in a pair `out`, in which None stands for a new array."""
     if out is None:
         return results
     if not isinstance(out, (tuple, list)) or len(out) != 2:
@@ -83,14 +83,6 @@ def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     return _store_both(out, (fractions, whole), "modf")
 
 
-def _mantissa(x: Any, kind: Any) -> Any:
-    return vc.frexp(x)[0]
-
-
-def _exponent(x: Any, kind: Any) -> Any:
-    return vc.frexp(x)[1]
-
-
 def _scale(x: Any, power: Any, kind: Any) -> Any:
     """Give x * 2 ** power in three steps, of which one rounds: GLSL's ldexp takes small powers only."""
     wide, most, digits = (dt.float64, 1023, 53) if kind == float64 else (dt.float32, 127, 24)
@@ -104,8 +96,8 @@ def _scale(x: Any, power: Any, kind: Any) -> Any:
     return vc.to_dtype(x.var_type, value)
 
 
-_MANTISSA = Operation("frexp mantissa", _mantissa)
-_EXPONENT = Operation("frexp exponent", _exponent)
+_MANTISSA = Operation("frexp mantissa", lambda x, kind: vc.frexp(x)[0])
+_EXPONENT = Operation("frexp exponent", lambda x, kind: vc.frexp(x)[1])
 _SCALE = Operation("ldexp", _scale)
 
 
@@ -120,12 +112,9 @@ def frexp(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     (Array([0.5 , 0.75], dtype=float64), Array([4, 0], dtype=int32))
     """
     value = value_of(_real("frexp", x))
-    parts = ((_MANTISSA, value.dtype), (_EXPONENT, _int32))
-    mantissa, exponent = (
-        array_of(make_operation(operation, (value,), (value.dtype,), value.shape, kind))
-        for operation, kind in parts
-    )
-    return _store_both(out, (mantissa, exponent), "frexp")
+    mantissa = make_operation(_MANTISSA, (value,), (value.dtype,), value.shape, value.dtype)
+    exponent = make_operation(_EXPONENT, (value,), (value.dtype,), value.shape, _int32)
+    return _store_both(out, (array_of(mantissa), array_of(exponent)), "frexp")
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:
@@ -165,8 +154,7 @@ def spacing(x: Any, /) -> Array:
     bits = array.view(f"i{width // 8}")
     exponent = (bits >> digits) & (1 << (width - 1 - digits)) - 1
     sign = -(1 << (width - 1))
-    small = (1 << elementwise.maximum(elementwise.minimum(exponent, digits) - 1, 0)) | elementwise.choose(
-        bits == sign, 0, bits & sign
-    )
+    small = 1 << elementwise.maximum(elementwise.minimum(exponent, digits) - 1, 0)
+    small = small | elementwise.choose(bits == sign, 0, bits & sign)
     step = elementwise.choose(exponent <= digits, small.view(array.dtype), step)
     return elementwise.choose(elementwise.isinf(array), np.nan, step)

@@ -17,10 +17,13 @@ from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
-from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result, value_of
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
+
+# A function on buffers.
+_Function = Callable[..., Any]
 
 __all__ = [
     "all",
@@ -71,6 +74,17 @@ def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, memory.Shape, int]:
     return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
 
 
+def parse_line(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axis of lines; None: all axes, one after the other."""
+    return manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
+
+
+def apply_to_lines(function: _Function, value: Any, axes: Sequence[int], **options: Any) -> Any:
+    """Return the buffer that a function on buffers makes of a value along neighbouring axes."""
+    lines, shape, along = lines_of(value, axes)
+    return function(as_operand(lines, shape), axis=along, **options)
+
+
 def as_reduction(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
     """Return a value as the functions on buffers reduce it along axes, and which of its axes those are.
 
@@ -105,10 +119,8 @@ def _join_runs(
         dropped = [run for run in runs if run[0]]
         single = [axis for axis, length in enumerate(shape) if length == 1]
         order = (*single, *(axis for run in (*kept, *dropped, *last) for axis in run[2]))
-        joined = [
-            (flag, math.prod(run[1] for run in some)) for flag, some in ((False, kept), (True, dropped))
-        ]
-        sides = [*joined, *((False, run[1]) for run in last)]
+        lengths = (math.prod(run[1] for run in some) for some in (kept, dropped))
+        sides = [*zip((False, True), lengths, strict=True), *((False, run[1]) for run in last)]
     else:
         sides = [(reduced, size) for reduced, size, _ in runs]
     along = tuple(place for place, (reduced, _) in enumerate(sides) if reduced)
@@ -141,20 +153,19 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     place = manipulation.parse_axis(axis, array.ndim)
     if n == 0:
         return array.copy()
-    parts: list[list[Array]] = []
-    for name, each in (("prepend", prepend), ("append", append)):
-        if each is None:
-            parts.append([])
+    parts = [array]
+    for name, value in (("prepend", prepend), ("append", append)):
+        if value is None:
             continue
-        edge = to_array(each, name)
+        edge = to_array(value, name)
         if edge.ndim == 0:
-            edge = manipulation.broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
-        parts.append([edge])
-    if parts[0] or parts[1]:
-        array = concatenate([*parts[0], array, *parts[1]], axis=place)
-    before = (slice(None),) * place
+            edge = manipulation.broadcast_to(edge, manipulation.replace_axis(array.shape, place, 1))
+        parts.insert(0 if name == "prepend" else len(parts), edge)
+    if len(parts) > 1:
+        array = concatenate(parts, axis=place)
     for _ in range(n):
-        high, low = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
+        high = manipulation.slice_axis(array, place, 1)
+        low = manipulation.slice_axis(array, place, None, -1)
         array = not_equal(high, low) if array.dtype.kind == "b" else high - low
     return array
 
@@ -170,13 +181,7 @@ def _start(initial: Any, kind: memory.Kind) -> Any:
 
 
 def _reduce(
-    function: Callable[..., Any],
-    x: Any,
-    axis: Any,
-    keepdims: bool,
-    out: Any = None,
-    where: Any = None,
-    **options: Any,
+    function: _Function, x: Any, axis: Any, keepdims: bool, out: Any = None, where: Any = None, **options: Any
 ) -> Array:
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
@@ -189,13 +194,11 @@ def _reduce(
             mask = broadcast_view(mask, value.shape)
         options["where"] = as_reduction(mask, axes)[0]
     buffer = function(operand, axis=along, **options)
-    final = final_shape(value.shape, axes, keepdims)
-    result = array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
-    return store_result(out, result)
+    return store_result(out, array_from(buffer, final_shape(value.shape, axes, keepdims)))
 
 
 def _extreme(
-    function: Callable[..., Any], x: Any, axis: Any, keepdims: bool, out: Any, where: Any, initial: Any
+    function: _Function, x: Any, axis: Any, keepdims: bool, out: Any, where: Any, initial: Any
 ) -> Array:
     """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold.
 
@@ -219,14 +222,7 @@ def _wider(dtype: Any, out: Any, own: memory.Kind) -> Any:
 
 
 def _total(
-    function: Callable[..., Any],
-    x: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
+    function: _Function, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any
 ) -> Array:
     options: dict[str, Any] = {}
     value = parse_value(x)
@@ -314,9 +310,7 @@ def _spread_options(x: Any, dtype: Any, ddof: float) -> dict[str, Any]:
     """Return the options of variances on buffers: integers become the default real dtype."""
     options: dict[str, Any] = {"ddof": ddof}
     if dtype is not None or parse_value(x).dtype.kind in "biu":
-        options["dtype"] = memory.kernel_type(
-            memory.default_real() if dtype is None else memory.parse_dtype(dtype)
-        )
+        options["dtype"] = memory.kernel_type(memory.parse_real(dtype))
     return options
 
 
@@ -420,8 +414,7 @@ def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Ar
     >>> vnp.ptp(vnp.asarray([3, 1, 7]))
     Array(6, dtype=int64)
     """
-    found = max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
-    return store_result(out, found)
+    return store_result(out, max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims))
 
 
 def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
@@ -457,19 +450,14 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
     return _reduce(reduce.count_nonzero, x, axis, keepdims)
 
 
-def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
+def _extreme_place(function: _Function, x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
-    axis = manipulation.all_axes(axis, ndim)
-    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
-    lines, shape, along = lines_of(value, axes)
+    axes = parse_line(manipulation.all_axes(axis, ndim), ndim)
     if isinstance(out, Array):
         check_cast(out.dtype, memory.int64, "out", "safe")
-    buffer = function(as_operand(lines, shape), axis=along)
-    final = final_shape(value.shape, axes, keepdims)
-    return store_result(
-        out, array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
-    )
+    buffer = apply_to_lines(function, value, axes)
+    return store_result(out, array_from(buffer, final_shape(value.shape, axes, keepdims)))
 
 
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
@@ -510,26 +498,15 @@ def trace(
 # ---- running sums --------------------------------------------------------------------------------
 
 
-def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
-    value = parse_value(x)
-    ndim = len(value.shape)
-    axis = manipulation.all_axes(axis, ndim)
-    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
-    lines, shape, along = lines_of(value, axes)
-    buffer = function(as_operand(lines, shape), axis=along, **options)
-    final = (value.size,) if axis is None else value.shape
-    return store_result(
-        out, array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
-    )
-
-
-def _accumulate(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
-    options: dict[str, Any] = {}
+def _accumulate(function: _Function, x: Any, axis: Any, dtype: Any, out: Any) -> Array:
+    value, options = parse_value(x), {}
     if dtype is not None:
         kind = memory.parse_dtype(dtype)
-        x = array_of(cast(parse_value(x), kind))
+        value = cast(value, kind)
         options["dtype"] = memory.kernel_type(kind)
-    return _scan(function, x, axis, out, **options)
+    axis = manipulation.all_axes(axis, len(value.shape))
+    buffer = apply_to_lines(function, value, parse_line(axis, len(value.shape)), **options)
+    return store_result(out, array_from(buffer, (value.size,) if axis is None else value.shape))
 
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
@@ -565,7 +542,7 @@ def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = N
 
 
 def _cumulative(
-    function: Callable[..., Any], start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+    function: _Function, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Array:
     value = parse_value(x)
     if not value.shape:
@@ -577,8 +554,8 @@ def _cumulative(
     place = manipulation.parse_axis(axis, len(value.shape))
     found = _accumulate(function, array_of(value), place, dtype, None)
     if include_initial:
-        shape = (*found.shape[:place], 1, *found.shape[place + 1 :])
-        found = concatenate([full(shape, start, found.dtype), found], axis=place)
+        first = full(manipulation.replace_axis(found.shape, place, 1), start, found.dtype)
+        found = concatenate([first, found], axis=place)
     return found
 
 

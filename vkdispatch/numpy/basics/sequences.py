@@ -1,6 +1,7 @@
 """Sequences of numbers, and matrices made by the places of their elements."""
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -13,6 +14,7 @@ from vkdispatch.numpy.basics.elementwise import floor
 from vkdispatch.numpy.core import array, memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
+from vkdispatch.numpy.core.array import OfScalar, Scalar
 from vkdispatch.numpy.core.conversion import asarray, from_numpy, is_of_python, parse_shape, read_nested
 from vkdispatch.numpy.core.expressions import INDEX, Operation
 from vkdispatch.numpy.core.operations import WHERE
@@ -33,26 +35,19 @@ __all__ = [
 
 uint64 = np.dtype(np.uint64)
 
+_REALS = (int, float, np.integer, np.floating, np.bool_)
+
 # its types are for arguments that are checked already
 _on_host: Any = np
 
 
-def _count_from(index: Any, start: Any, step: Any, kind: memory.Kind) -> Any:
-    return start + vc.precise(index * step)
-
-
-_ARANGE = Operation("arange", _count_from)
+_ARANGE = Operation("arange", lambda index, start, step, kind: start + vc.precise(index * step))
 
 
 @overload
 def arange(
-    start: Any = None,
-    stop: Any = None,
-    step: Any = 1,
-    *,
-    dtype: array.Scalar[array.OfScalar],
-    device: Any = None,
-) -> array.Array[tuple[int], array.OfScalar]: ...
+    start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Scalar[OfScalar], device: Any = None
+) -> array.Array[tuple[int], OfScalar]: ...
 @overload
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
@@ -81,10 +76,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (
-        _real_number(value, name)
-        for value, name in ((0 if start is None else start, "start"), (stop, "stop"), (step, "step"))
-    )
+    start, stop = _real_number(0 if start is None else start, "start"), _real_number(stop, "stop")
+    step = _real_number(step, "step")
     if step == 0:
         raise ArgumentValueError("step: expected a number other than zero, got 0")
     whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
@@ -121,12 +114,15 @@ def arange(
     return array.array_of(cast(compute_on(node, device), kind))
 
 
+def range_along(length: int, axis: int, ndim: int, dtype: Any = memory.int64) -> array.Array:
+    """Return the numbers below a length along an axis, so that they broadcast with arrays of so many axes."""
+    return arange(length, dtype=dtype).reshape(tuple(length if i == axis else 1 for i in range(ndim)))
+
+
 def _real_number(value: Any, name: str) -> Any:
     if isinstance(value, array.Array) and not value.ndim:
         value = value.item()
-    if isinstance(value, (complex, np.complexfloating)) or not isinstance(
-        value, (int, float, np.number, np.bool_)
-    ):
+    if not isinstance(value, _REALS):
         raise ArgumentTypeError(f"{name}: expected a real number, got {value!r}")
     return value
 
@@ -193,18 +189,12 @@ def linspace(
     if count < 0:
         raise ArgumentValueError(f"num: expected at least 0, got {count}")
     given = None if dtype is None else memory.parse_dtype(dtype)
-    numbers = (int, float, np.number, np.bool_)
-    is_real = isinstance(start, numbers) and isinstance(stop, numbers)
-    is_real = (
-        is_real and not isinstance(start, np.complexfloating) and not isinstance(stop, np.complexfloating)
-    )
-    common = np.result_type(*(each if is_real else 1.0 for each in (start, stop)), 1.0)
+    is_real = isinstance(start, _REALS) and isinstance(stop, _REALS)
+    common = np.result_type(*(limit if is_real else 1.0 for limit in (start, stop)), 1.0)
     if not is_real or common.itemsize < 4 or (common == memory.float64 and not memory.has_float64()):
-        host, step = _on_host.linspace(
-            read_nested(start), read_nested(stop), count, endpoint, True, None, axis
-        )
-        if given is None and is_of_python([start, stop]):
-            given = memory.default_complex() if host.dtype.kind == "c" else memory.default_real()
+        limits = read_nested(start), read_nested(stop)
+        host, step = _on_host.linspace(*limits, count, endpoint, True, None, axis)
+        given = _default_if_python(host, [start, stop], given)
         if given is not None and given.kind in "iu":
             host = np.floor(host)
         result = from_numpy(host if given is None else host.astype(given), device)
@@ -255,7 +245,7 @@ def logspace(
     >>> vnp.logspace(0, 3, 4)
     Array([   1.,   10.,  100., 1000.], dtype=float64)
     """
-    limits = [read_nested(each) for each in (start, stop, base)]
+    limits = [read_nested(limit) for limit in (start, stop, base)]
     parse_shape(num, "num")
     host = _on_host.logspace(limits[0], limits[1], num, endpoint, limits[2], None, axis)
     return asarray(host, _default_if_python(host, [start, stop, base], dtype))
@@ -294,20 +284,17 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = None,
     return function(*places, **kwargs)
 
 
-def _compare_places(index: Any, rows: Any, columns: Any, offset: Any, kind: memory.Kind) -> Any:
-    """Return column - row <= offset for an element of the last two axes."""
-    row = (index // columns) % rows
-    return index % columns - row <= offset
+def _make_comparison(name: str, compare: Callable[[Any, Any], Any]) -> Operation:
+    """Return the operation that compares column - row, of an element of the last two axes, with an offset."""
+
+    def compute(index: Any, rows: Any, columns: Any, offset: Any, kind: memory.Kind) -> Any:
+        row = (index // columns) % rows
+        return compare(index % columns - row, offset)
+
+    return Operation(name, compute)
 
 
-def _on_diagonal(index: Any, rows: Any, columns: Any, offset: Any, kind: memory.Kind) -> Any:
-    row = (index // columns) % rows
-    return index % columns - row == offset
-
-
-_LOWER = Operation("lower", _compare_places)
-
-_DIAGONAL = Operation("diagonal", _on_diagonal)
+_LOWER, _DIAGONAL = _make_comparison("lower", operator.le), _make_comparison("diagonal", operator.eq)
 
 
 def _place_mask(operation: Operation, shape: memory.Shape, offset: int) -> Any:
@@ -316,14 +303,7 @@ def _place_mask(operation: Operation, shape: memory.Shape, offset: int) -> Any:
     return make_operation(operation, operands, (memory.int64,) * 4, shape, np.dtype(np.bool_))
 
 
-def eye(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-) -> array.Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> array.Array:  # noqa: N803
     """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`.
 
     Examples
@@ -334,7 +314,7 @@ def eye(
     """
     rows = array.parse_index(N, "N")
     columns = rows if M is None else array.parse_index(M, "M")
-    kind = memory.default_real() if dtype is None else memory.parse_dtype(dtype)
+    kind = memory.parse_real(dtype)
     shape = parse_shape((rows, columns))
     node = _place_mask(_DIAGONAL, shape, array.parse_index(k, "k"))
     return array.array_of(cast(compute_on(node, device), kind))
@@ -363,7 +343,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> array.Ar
            [1, 1, 1]], dtype=int32)
     """
     rows, columns = (max(array.parse_index(each, "N, M"), 0) for each in (N, N if M is None else M))
-    kind = memory.default_real() if dtype is None else memory.parse_dtype(dtype)
+    kind = memory.parse_real(dtype)
     return array.array_of(cast(_place_mask(_LOWER, parse_shape((rows, columns)), k), kind))
 
 

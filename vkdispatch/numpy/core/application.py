@@ -65,8 +65,8 @@ def number_as(value: Any, kind: memory.Kind, name: str = "value") -> Any:
 
 
 def describe_operand(value: object) -> Any:
-    """Return what NumPy's promotion takes for a number: the dtype, or the type of a Python number."""
-    if isinstance(value, np.generic):
+    """Return what NumPy's promotion takes for an operand: the dtype, or the type of a Python number."""
+    if isinstance(value, (expressions.Node, memory.View, np.generic)):
         return value.dtype
     if isinstance(value, bool):
         return memory.bool_
@@ -104,13 +104,13 @@ def apply_ufunc(
     described: list[Any] = []
     shapes = []
     size = 1
-    for each in operands:
-        if type(each) is expressions.Node or type(each) is memory.View:
-            described.append(each.dtype.num)
-            shapes.append(each.shape)
-            size = each.size
+    for operand in operands:
+        if type(operand) is expressions.Node or type(operand) is memory.View:
+            described.append(operand.dtype.num)
+            shapes.append(operand.shape)
+            size = operand.size
         else:
-            described.append(type(each))
+            described.append(type(operand))
     if dtype is None:
         key = (name, *described)
         loop = loops.get(key) or _resolve(name, key, operands)
@@ -124,12 +124,7 @@ def apply_ufunc(
             break
     values: Sequence[Any] = operands
     if len(shapes) < len(operands):
-        values = [
-            each
-            if type(each) is expressions.Node or type(each) is memory.View
-            else number_as(each, kind, name)
-            for each, kind in zip(operands, loop.kinds, strict=True)
-        ]
+        values = make_values(operands, loop.kinds, name)
     if name == "power" and size and loop.dtype.kind == "i":
         _check_exponent(values[1])
     return expressions.make_node(loop, tuple(values), shape, size)
@@ -152,16 +147,11 @@ loops: dict[tuple[Any, ...], expressions.Loop] = {}
 
 
 def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> expressions.Loop:
-    """Find the loop of a ufunc for operands."""
-    kinds = [
-        each.dtype if type(each) is expressions.Node or type(each) is memory.View else describe_operand(each)
-        for each in operands
-    ]
+    kinds = [describe_operand(operand) for operand in operands]
     real = any(isinstance(kind, np.dtype) and kind.kind in "fc" for kind in kinds)
     try:
-        found = memory.resolve(
-            getattr(np, name), tuple(kinds), real or memory.default_real() == memory.float64
-        )
+        is_wide = real or memory.default_real() == memory.float64
+        found = memory.resolve(getattr(np, name), tuple(kinds), is_wide)
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
     for kind in found:
@@ -176,15 +166,10 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> expres
 def _resolve_as(name: str, operands: Sequence[Any], dtype: memory.Kind, casting: Any) -> expressions.Loop:
     """Find the loop of a ufunc that computes with a dtype."""
     ufunc: np.ufunc = getattr(np, name)
-    kinds = [
-        each.dtype if type(each) is expressions.Node or type(each) is memory.View else describe_operand(each)
-        for each in operands
-    ]
-    rest = (None,) * ufunc.nout
+    kinds = [describe_operand(operand) for operand in operands]
+    signature = (*(None,) * ufunc.nin, dtype)
     try:
-        found = ufunc.resolve_dtypes(
-            (*kinds, *rest), signature=(*(None,) * ufunc.nin, dtype), casting=casting
-        )
+        found = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), signature=signature, casting=casting)
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
     return expressions.find_loop(OPERATIONS[name], tuple(found[:-1]), found[-1])
@@ -199,9 +184,8 @@ def make_operation(
 ) -> expressions.Node:
     """Return the expression of an operation whose dtypes are known. Numbers are converted to theirs."""
     values = make_values(operands, kinds, operation.name)
-    return expressions.make_node(
-        expressions.find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape)
-    )
+    loop = expressions.find_loop(operation, tuple(kinds), dtype)
+    return expressions.make_node(loop, values, shape, math.prod(shape))
 
 
 def make_values(operands: Sequence[Any], kinds: Sequence[memory.Kind], name: str) -> tuple[Any, ...]:
@@ -223,9 +207,8 @@ def cast(value: expressions.Value, dtype: memory.Kind) -> expressions.Value:
         return value
     if value.dtype.kind == "c" and dtype.kind not in "cb":
         _warn_of_lost_parts()
-    return expressions.make_node(
-        expressions.find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size
-    )
+    loop = expressions.find_loop(COPY, (dtype,), dtype)
+    return expressions.make_node(loop, (value,), value.shape, value.size)
 
 
 def _warn_of_lost_parts() -> None:

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     ShapeT = TypeVar("ShapeT", bound=tuple[Any, ...], default=tuple[Any, ...], covariant=True)
     ScalarT = TypeVar("ScalarT", bound=np.generic, default=Any, covariant=True)
+    # Of a result: what an argument says. A length alone is a shape of one axis.
+    OfShape = TypeVar("OfShape", bound=tuple[int, ...], default=tuple[int])
+    OfScalar = TypeVar("OfScalar", bound=np.generic, default=Any)
 else:
     from typing import TypeVar
 
-    ShapeT, ScalarT = TypeVar("ShapeT"), TypeVar("ScalarT")
-# Of a result: what an argument says.
-OfShape = TypeVar("OfShape", bound=tuple[int, ...])
-OfScalar = TypeVar("OfScalar", bound=np.generic)
+    ShapeT, ScalarT, OfShape, OfScalar = map(TypeVar, ("ShapeT", "ScalarT", "OfShape", "OfScalar"))
 Scalar = type[OfScalar] | np.dtype[OfScalar]
 
 
@@ -240,9 +240,9 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         if type(value) is Node and value.failure is None:
             shown = shown_view(value)
             if shown is not None:
-                found = read_view(shown)
+                values = read_view(shown)
                 if value.result is None and value.failure is None:  # else another thread has written there
-                    return found
+                    return values
         return read_view(compute(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
@@ -260,8 +260,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
             raise ArgumentTypeError(
                 "output: scipy.ndimage cannot write to an Array; pass a dtype or nothing, and use the result"
             )
-        found = self.numpy()
-        return found if dtype is None else found.astype(dtype, copy=False)
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype, copy=False)
 
     def item(self, *index: Any) -> Any:
         """Return the only element, or the one at an index, as a Python number. Raises as NumPy's."""
@@ -328,8 +328,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
 
     def as_integer_ratio(self) -> tuple[int, int]:
         """Return two integers whose quotient is the number of an array without axes. See `float`."""
-        ratio: tuple[int, int] = self._number().as_integer_ratio()
-        return ratio
+        return self._number().as_integer_ratio()
 
     def is_integer(self) -> bool:
         """Whether the number of an array without axes is whole. See `float`."""
@@ -460,7 +459,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     @staticmethod
     def __vkdispatch_result__(buffer: Buffer[Any]) -> "Array":
         """Return an array of what a function on buffers returns for arrays."""
-        return array_of(View(Storage(buffer), buffer.shape, numpy_type(buffer.var_type)))
+        return array_from(buffer)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array[ShapeT, ScalarT]":
         """Return the array on a device: itself if it is there, else a copy."""
@@ -525,11 +524,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
 
     @overload
     def reshape(
-        self, shape: int, /, *, order: str = ..., copy: bool | None = ...
-    ) -> "Array[tuple[int], ScalarT]": ...
-    @overload
-    def reshape(
-        self, shape: OfShape, /, *, order: str = ..., copy: bool | None = ...
+        self, shape: OfShape | int, /, *, order: str = ..., copy: bool | None = ...
     ) -> "Array[OfShape, ScalarT]": ...
     @overload
     def reshape(
@@ -892,6 +887,12 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return _operate("invert", self)
 
 
+def array_from(buffer: Buffer[Any], shape: Shape | None = None) -> Array:
+    """Return the array of a buffer that nobody else has."""
+    lengths = buffer.shape if shape is None else shape
+    return array_of(View(Storage(buffer), lengths, numpy_type(buffer.var_type)))
+
+
 def view_of(array: Array) -> View:
     """Return the view of an array, for others to show its memory; it is computed if it is not yet.
 
@@ -973,16 +974,11 @@ def _combine(name: str, *operands: Any) -> Any:
     if len(operands) == 1:
         return array_of(apply_ufunc(name, (value_of(operands[0]),)))
     values: list[Any] = []
-    for each in operands:
-        if isinstance(each, Array):
-            values.append(value_of(each))
-        elif isinstance(each, _NUMBERS):
-            values.append(each)
-        elif _is_scalar(each):
-            values.append(each[()])
-        else:
-            refused = _refuse(each, name)
-            return _compare(name, operands[0], each) if name in _EQUALITY else refused
+    for operand in operands:
+        if not isinstance(operand, (Array, *_NUMBERS)) and not _is_scalar(operand):
+            refused = _refuse(operand, name)
+            return _compare(name, operands[0], operand) if name in _EQUALITY else refused
+        values.append(parse_operand(operand))
     if name in _COMPARISONS and type(values[1]) is int:
         values[1] = bound_integer(values[1], values[0].dtype)
     return array_of(apply_ufunc(name, tuple(values)))
@@ -994,11 +990,9 @@ def _compare(name: str, x: Array, other: Any) -> Any:
         given = namespace().asarray(list(other) if isinstance(other, range) else other, device=x.device)
         return _operate(name, x, given)
     answer = getattr(type(other), _EQUALITY[name])(other, x)
-    return (
-        namespace().full(x.shape, name == "not_equal", device=x.device)
-        if answer is NotImplemented
-        else answer
-    )
+    if answer is not NotImplemented:
+        return answer
+    return namespace().full(x.shape, name == "not_equal", device=x.device)
 
 
 native.serve_operators(Array, loops, _combine)
@@ -1099,11 +1093,9 @@ def read_view(view: View) -> "np.ndarray[Any, Any]":
 
         with pause_recording():
             return read_view(gather(view))
-    if view.size == buffer.size:
-        found = buffer.read(0)
-    else:
-        found = buffer.read_range(view.offset, view.offset + view.size, 0)
-    return np.asarray(found).reshape(view.shape)
+    is_whole = view.size == buffer.size
+    values = buffer.read(0) if is_whole else buffer.read_range(view.offset, view.offset + view.size, 0)
+    return np.asarray(values).reshape(view.shape)
 
 
 def read_memory(view: View) -> "np.ndarray[Any, Any]":

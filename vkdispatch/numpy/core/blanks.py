@@ -102,9 +102,7 @@ def reduce_array(x: Array) -> tuple[Any, ...]:
 
 
 def _is_valueless_number(x: Array) -> bool:
-    if x.shape or is_context_initialized():
-        return False
-    return id(x) not in _values
+    return not x.shape and not is_context_initialized() and id(x) not in _values
 
 
 def identify_array(x: Array) -> tuple[Any, ...]:
@@ -125,8 +123,7 @@ def restore_blank(shape: Shape, kind: str) -> Array:
 
 def restore_array(data: "np.ndarray[Any, Any]") -> Array:
     """Return an array of data: what `reduce_array` refers to."""
-    found: Array = namespace().asarray(data)
-    return found
+    return namespace().asarray(data)  # type: ignore[no-any-return]
 
 
 def restore_number(data: "np.ndarray[Any, Any]") -> Array:
@@ -225,7 +222,7 @@ def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
         found_arrays = list(_find_arrays((args, kwargs)))
         if not found_arrays and type(theirs) is not functools.partial and own.__name__ not in _CREATIONS:
             return own(*args, **kwargs)
-        has_values = all(id(each) in _values for each in found_arrays)
+        has_values = all(id(array) in _values for array in found_arrays)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             given = {
@@ -245,8 +242,8 @@ def _find_arrays(value: Any) -> Iterator[Array]:
     if isinstance(value, Array):
         yield value
     elif isinstance(value, (list, tuple, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _find_arrays(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _find_arrays(item)
 
 
 def _as_host(value: Any) -> Any:
@@ -269,6 +266,6 @@ def _as_arrays(value: Any, has_values: bool) -> Any:
         kind = parse_dtype(value.dtype)
         return _make_host_array(np.array(value)) if has_values else make_blank(value.shape, kind)
     if isinstance(value, tuple):
-        parts = [_as_arrays(each, has_values) for each in value]
+        parts = [_as_arrays(item, has_values) for item in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return [_as_arrays(each, has_values) for each in value] if isinstance(value, list) else value

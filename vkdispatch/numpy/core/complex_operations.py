@@ -1,6 +1,10 @@
-"""Element-wise operations of complex numbers, with the special values of C's Annex G."""
+"""Element-wise operations of complex numbers by the names of NumPy's ufuncs, with C's special values.
+
+Those are in Annex G of its standard.
+"""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -34,6 +38,17 @@ def copy_sign(x: Any, y: Any) -> Any:
     return vc.uint_bits_to_float(bits)
 
 
+def round_to(function: Callable[[Any], Any], x: Any) -> Any:
+    """Round; zeros keep the sign of what was rounded to them."""
+    result = function(x).to_register()
+    return vc.select(result == 0, copy_sign(result, x), result)
+
+
+def is_false(x: Any) -> Any:
+    """Whether a truth value is false."""
+    return vc.select(x, False, True)
+
+
 # Functions are computed from the real and the imaginary part by formulas in which nothing cancels, so that
 # each part is as exact as the functions of real numbers; arguments that would overflow on the way are
 # scaled.
@@ -57,10 +72,6 @@ def _swap(x: Any) -> Any:
     return vc.to_complex(x.imag, x.real)
 
 
-def _not(x: Any) -> Any:
-    return vc.select(x, False, True)
-
-
 def _product(x: Any, y: Any) -> Any:
     return vc.precise(x * y)
 
@@ -72,6 +83,11 @@ def multiply(x: Any, y: Any) -> Any:
     """Product by the four products of the parts, as NumPy has it."""
     (a, b), (c, d) = _parts(x), _parts(y)
     return vc.to_complex(_product(a, c) - _product(b, d), _product(a, d) + _product(b, c))
+
+
+def square(x: Any) -> Any:
+    """Square, as the product of a number with itself."""
+    return multiply(x, x)
 
 
 def divide(x: Any, y: Any) -> Any:
@@ -104,6 +120,16 @@ def reciprocal(x: Any) -> Any:
     return vc.to_complex(vc.select(by_real, first, second), vc.select(by_real, -second, -first))
 
 
+def conjugate(x: Any) -> Any:
+    """Conjugate."""
+    return vc.to_complex(x.real, -x.imag)
+
+
+def rint(x: Any) -> Any:
+    """Round both parts to integers, halves to even."""
+    return vc.to_complex(round_to(vc.round, x.real), round_to(vc.round, x.imag))
+
+
 def absolute(x: Any) -> Any:
     """Magnitude."""
     return vc.hypot(x.real, x.imag)
@@ -121,9 +147,9 @@ def sign(x: Any) -> Any:
     endless = (vc.isinf(a), vc.isinf(b))
     both = vc.logical_and(*endless)
     nothing = vc.select(both, _number(a, math.nan), zero)
-    of_a = vc.select(vc.logical_and(endless[0], _not(endless[1])), copy_sign(one, a), nothing)
-    of_b = vc.select(vc.logical_and(endless[1], _not(endless[0])), copy_sign(one, b), nothing)
-    finite = _not(vc.logical_or(*endless))
+    of_a = vc.select(vc.logical_and(endless[0], is_false(endless[1])), copy_sign(one, a), nothing)
+    of_b = vc.select(vc.logical_and(endless[1], is_false(endless[0])), copy_sign(one, b), nothing)
+    finite = is_false(vc.logical_or(*endless))
     real = vc.select(finite, vc.select(origin, zero, a_scaled / safe), of_a)
     return vc.to_complex(real, vc.select(finite, vc.select(origin, zero, b_scaled / safe), of_b))
 
@@ -152,13 +178,13 @@ def equal(x: Any, y: Any) -> Any:
 
 
 def not_equal(x: Any, y: Any) -> Any:
-    """Whether a part differs."""
+    """Whether the real or the imaginary parts differ."""
     return vc.logical_or(x.real != y.real, x.imag != y.imag)
 
 
 def _before(x: Any, y: Any, of_imag: Any) -> Any:
     """Order by real parts, then by imaginary ones; nothing comes before NaN, nor after it."""
-    ordered = _not(vc.logical_or(vc.isnan(x.imag), vc.isnan(y.imag)))
+    ordered = is_false(vc.logical_or(vc.isnan(x.imag), vc.isnan(y.imag)))
     return vc.logical_or(vc.logical_and(x.real < y.real, ordered), vc.logical_and(x.real == y.real, of_imag))
 
 
@@ -172,29 +198,49 @@ def less_equal(x: Any, y: Any) -> Any:
     return _before(x, y, x.imag <= y.imag)
 
 
-def is_nan(x: Any) -> Any:
+def greater(x: Any, y: Any) -> Any:
+    """Order by real parts, then by imaginary ones."""
+    return less(y, x)
+
+
+def greater_equal(x: Any, y: Any) -> Any:
+    """Order by real parts, then by imaginary ones, or equality."""
+    return less_equal(y, x)
+
+
+def isnan(x: Any) -> Any:
     """Whether a part is NaN."""
     return vc.logical_or(vc.isnan(x.real), vc.isnan(x.imag))
 
 
+def isinf(x: Any) -> Any:
+    """Whether a part is infinite."""
+    return vc.logical_or(vc.isinf(x.real), vc.isinf(x.imag))
+
+
+def isfinite(x: Any) -> Any:
+    """Whether both parts are finite."""
+    return vc.logical_and(vc.isfinite(x.real), vc.isfinite(x.imag))
+
+
 def maximum(x: Any, y: Any) -> Any:
-    """Give the larger one; NaN if one is."""
-    return vc.select(vc.logical_or(is_nan(x), less_equal(y, x)), x, y)
+    """Return the larger number; a NaN if one of them is NaN."""
+    return vc.select(vc.logical_or(isnan(x), less_equal(y, x)), x, y)
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """Give the smaller one; NaN if one is."""
-    return vc.select(vc.logical_or(is_nan(x), less_equal(x, y)), x, y)
+    """Return the smaller number; a NaN if one of them is NaN."""
+    return vc.select(vc.logical_or(isnan(x), less_equal(x, y)), x, y)
 
 
 def fmax(x: Any, y: Any) -> Any:
-    """Give the larger one that is no NaN."""
-    return vc.select(is_nan(y), x, vc.select(is_nan(x), y, maximum(x, y)))
+    """Return the larger number that is no NaN."""
+    return vc.select(isnan(y), x, vc.select(isnan(x), y, maximum(x, y)))
 
 
 def fmin(x: Any, y: Any) -> Any:
-    """Give the smaller one that is no NaN."""
-    return vc.select(is_nan(y), x, vc.select(is_nan(x), y, minimum(x, y)))
+    """Return the smaller number that is no NaN."""
+    return vc.select(isnan(y), x, vc.select(isnan(x), y, minimum(x, y)))
 
 
 # ---- exponentials --------------------------------------------------------------------------------
@@ -205,7 +251,7 @@ def _exponential(size: Any, half: Any, large: Any, a: Any, b: Any, turn: tuple[A
     rest = vc.select(large, half, _number(a, 1)).to_register()
     real = (size * turn[0]) * rest
     imag = (size * turn[1]) * rest
-    aimless = _not(vc.isfinite(b))
+    aimless = is_false(vc.isfinite(b))
     zero = _number(a, 0)
     limit = vc.select(a > 0, a, zero)
     real = vc.select(vc.logical_and(aimless, vc.isinf(a)), limit, real)
@@ -244,7 +290,6 @@ def expm1(x: Any) -> Any:
 
 
 def _log_size(x: Any, y: Any) -> Any:
-    """Give the logarithm of the magnitude."""
     x, y = vc.abs(x).to_register(), vc.abs(y).to_register()
     larger = vc.select(x > y, x, y).to_register()
     smaller = vc.select(x > y, y, x).to_register()
@@ -337,6 +382,9 @@ def power(x: Any, y: Any) -> Any:
     return vc.select(unit, vc.to_complex(one, zero), result)
 
 
+float_power = power
+
+
 # ---- hyperbolic and trigonometric functions ------------------------------------------------------
 
 
@@ -354,7 +402,7 @@ def sinh(x: Any) -> Any:
     """Complex sinh."""
     a, b = _parts(x)
     sinh_, cosh_, factor = _hyperbolas(a)
-    kept = vc.logical_and(_not(vc.isfinite(b)), vc.logical_or(a == 0, vc.isinf(a)))
+    kept = vc.logical_and(is_false(vc.isfinite(b)), vc.logical_or(a == 0, vc.isinf(a)))
     real = vc.select(kept, a, (sinh_ * vc.cos(b)) * factor)
     return vc.to_complex(real, vc.select(b == 0, b, (cosh_ * vc.sin(b)) * factor))
 
@@ -363,13 +411,11 @@ def cosh(x: Any) -> Any:
     """Complex cosh."""
     a, b = _parts(x)
     sinh_, cosh_, factor = _hyperbolas(a)
-    aimless = _not(vc.isfinite(b))
+    aimless = is_false(vc.isfinite(b))
     real = vc.select(vc.logical_and(aimless, vc.isinf(a)), vc.abs(a), (cosh_ * vc.cos(b)) * factor)
     signed = vc.select(has_sign(a), -b, b)
-    imag = vc.select(
-        b == 0, signed, vc.select(vc.logical_and(aimless, a == 0), a, (sinh_ * vc.sin(b)) * factor)
-    )
-    return vc.to_complex(real, imag)
+    imag = vc.select(vc.logical_and(aimless, a == 0), a, (sinh_ * vc.sin(b)) * factor)
+    return vc.to_complex(real, vc.select(b == 0, signed, imag))
 
 
 def tanh(x: Any) -> Any:
@@ -384,8 +430,8 @@ def tanh(x: Any) -> Any:
     shrunk = vc.exp(-vc.abs(a)).to_register()
     real = vc.select(far, copy_sign(one, a), sinh_ * vc.cosh(safe) / below)
     imag = vc.select(far, (_number(a, 4) * sine * shrunk) * (cosine * shrunk), sine * cosine / below)
-    aimless = _not(vc.isfinite(b))
-    real = vc.select(vc.logical_and(aimless, vc.logical_and(far, _not(vc.isinf(a)))), b - b, real)
+    aimless = is_false(vc.isfinite(b))
+    real = vc.select(vc.logical_and(aimless, vc.logical_and(far, is_false(vc.isinf(a)))), b - b, real)
     real = vc.select(vc.logical_and(aimless, a == 0), a, real)
     imag = vc.select(vc.logical_and(aimless, vc.isinf(a)), zero, imag)
     return vc.to_complex(real, vc.select(b == 0, b, imag))
@@ -432,10 +478,8 @@ class _Arc:
         self.above = _root(one + x, y)
         beyond = x > 1
         large, small = _root(vc.abs(one - x), y)
-        self.below = (
-            vc.select(beyond, small, large).to_register(),
-            vc.select(beyond, large, small).to_register(),
-        )
+        real, imag = vc.select(beyond, small, large), vc.select(beyond, large, small)
+        self.below = real.to_register(), imag.to_register()
         near = vc.asinh(self.below[0] * self.above[1] + self.below[1] * self.above[0])
         distance = vc.log(vc.hypot(x * quarter, y * quarter)) + _number(x, math.log(8))
         self.height = vc.select(self.far, distance, near).to_register()
@@ -494,7 +538,7 @@ def arctanh(x: Any) -> Any:
     real = vc.select(far, (x_size * quarter / length) * (quarter / length), real)
     endless = vc.logical_or(vc.isinf(a), vc.isinf(b))
     real = vc.select(vc.logical_or(endless, a == 0), zero, real)
-    unknown = vc.logical_or(vc.isnan(b), vc.logical_and(vc.isnan(a), _not(vc.isinf(b))))
+    unknown = vc.logical_or(vc.isnan(b), vc.logical_and(vc.isnan(a), is_false(vc.isinf(b))))
     imag = vc.select(unknown, _number(a, math.nan), vc.select(far, right, imag))
     return vc.to_complex(copy_sign(real, a), copy_sign(imag, b))
 

@@ -31,11 +31,8 @@ def parse_shape(shape: Any, name: str = "shape", most: float = native.MOST_ELEME
     if isinstance(shape, Array):
         shape = shape.tolist()
     try:
-        lengths: tuple[int, ...] = (
-            (operator.index(shape),)
-            if hasattr(shape, "__index__")
-            else tuple(operator.index(n) for n in shape)
-        )
+        given = (shape,) if hasattr(shape, "__index__") else shape
+        lengths = tuple(operator.index(length) for length in given)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an int or a tuple of ints, got {shape!r}") from None
     if any(length < 0 for length in lengths):
@@ -84,25 +81,16 @@ def from_buffer(buffer: Buffer[Any]) -> Array:
     return array_of(memory.View(memory.Storage(buffer, is_shared=True), shape, memory.numpy_type(kind)))
 
 
+_Data = Array[ShapeT, ScalarT] | np.ndarray[ShapeT, np.dtype[ScalarT]]
+
+
 @overload
 def asarray(
-    obj: Array[ShapeT, ScalarT] | np.ndarray[ShapeT, np.dtype[ScalarT]],
-    /,
-    dtype: None = None,
-    *,
-    device: Any = None,
-    copy: bool | None = None,
-    order: Any = None,
+    obj: _Data[ShapeT, ScalarT], /, *, device: Any = None, copy: bool | None = None, order: Any = None
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def asarray(
-    obj: Array[ShapeT] | np.ndarray[ShapeT, Any],
-    /,
-    dtype: Scalar[OfScalar],
-    *,
-    device: Any = None,
-    copy: bool | None = None,
-    order: Any = None,
+    obj: _Data[ShapeT, Any], /, dtype: Scalar[OfScalar], *, device: Any = None, copy: bool | None = None
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def asarray(
@@ -148,8 +136,7 @@ def asarray(
     if isinstance(obj, Buffer):
         obj = from_buffer(obj)
     elif isinstance(obj, MappedArray):
-        made = obj.__vkdispatch_buffer__(None)
-        obj = array_of(memory.View(memory.Storage(made), made.shape, memory.numpy_type(made.var_type)))
+        obj = Array.__vkdispatch_result__(obj.__vkdispatch_buffer__(None))
     if isinstance(obj, Array):
         if device is not None and obj.device != parse_device(device):
             if copy is False:
@@ -162,19 +149,15 @@ def asarray(
         return copy_array(obj) if copy else obj
     if copy is False:
         raise ArgumentValueError("copy: False was passed, but host data must be copied to the device")
-    if (
-        isinstance(obj, (list, tuple))
-        and obj
-        and all(isinstance(each, Array) and each.shape == obj[0].shape for each in obj)
-    ):
+    is_sequence = isinstance(obj, (list, tuple)) and len(obj) > 0
+    if is_sequence and all(isinstance(x, Array) and x.shape == obj[0].shape for x in obj):
         return asarray(_stack(obj), kind, device=device)
     return from_numpy(host_data(obj, kind), device)
 
 
 def _stack(arrays: Sequence[Array]) -> Array:
-    """Return arrays of one shape as the rows of a new one."""
     shape = arrays[0].shape
-    kind: memory.Kind = np.result_type(*(each.dtype for each in arrays))
+    kind: memory.Kind = np.result_type(*(array.dtype for array in arrays))
     made = new_view((len(arrays), *shape), kind, arrays[0].device.context)
     for number, each in enumerate(arrays):
         assign(memory.View(made.storage, shape, kind, number * each.size), value_of(each))
@@ -201,18 +184,15 @@ def host_data(obj: Any, kind: memory.Kind | None = None, name: str = "obj") -> "
         nested = read_nested(obj)
         try:
             data = np.asarray(nested)
-            if data.dtype.kind == "O" and data.size and _are_numbers(data):
+            numbers = (int, float, complex, np.number)
+            if data.dtype.kind == "O" and data.size and all(isinstance(x, numbers) for x in data.flat):
                 if kind is None:
                     raise OverflowError(f"a Python integer fits no dtype of integers, in {obj!r:.60}")
                 data = np.asarray(nested, kind)
             elif kind is not None and data.dtype.kind in "iufc" and kind.kind in "iuf":
                 data = np.asarray(nested, kind)  # NumPy refuses Python numbers that do not fit
-        except ValueError as error:
-            raise ArgumentValueError(f"{name}: {error}") from None
-        except TypeError as error:
-            raise ArgumentTypeError(f"{name}: {error}") from None
-        except OverflowError as error:
-            raise ArgumentOverflowError(f"{name}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise translate_error(error, name) from None
     if data.dtype.kind not in "biufc" and (data.size or data.dtype.kind != "O"):
         raise ArgumentTypeError(f"{name}: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
     if kind is None and not isinstance(obj, (np.ndarray, np.generic)):
@@ -220,8 +200,12 @@ def host_data(obj: Any, kind: memory.Kind | None = None, name: str = "obj") -> "
     return data if kind is None else data.astype(kind, copy=False)
 
 
-def _are_numbers(data: "np.ndarray[Any, Any]") -> bool:
-    return all(isinstance(each, (int, float, complex, np.number)) for each in data.flat)
+def translate_error(error: Exception, name: str) -> Exception:
+    """Return the error of the package that is for an argument what one of NumPy is for data."""
+    if isinstance(error, OverflowError):
+        return ArgumentOverflowError(f"{name}: {error}")
+    kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
+    return kind(f"{name}: {error}")
 
 
 def read_nested(obj: Any) -> Any:
@@ -229,7 +213,7 @@ def read_nested(obj: Any) -> Any:
     if isinstance(obj, Array):
         return obj.numpy()
     if isinstance(obj, (list, tuple)):
-        return [read_nested(each) if isinstance(each, _NESTED) else each for each in obj]
+        return [read_nested(item) if isinstance(item, _NESTED) else item for item in obj]
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
         return np.from_dlpack(obj)
     return obj
@@ -255,7 +239,7 @@ def default_kind(obj: Any, data: "np.ndarray[Any, Any] | np.generic") -> memory.
 def is_of_python(obj: Any) -> bool:
     """Whether there are only numbers of Python."""
     if isinstance(obj, (list, tuple)):
-        return all(is_of_python(each) for each in obj)
+        return all(is_of_python(item) for item in obj)
     return type(obj) in (int, float, complex, bool)
 
 

@@ -59,8 +59,7 @@ def _context_of(value: Any) -> Context | None:
     if type(value) is Node and value.result is not None:
         value = value.result
     if type(value) is View:
-        found: Context = value.storage.context
-        return found
+        return value.storage.context  # type: ignore[no-any-return]
     if type(value) is Node:
         for operand in value.operands:
             context = _context_of(operand)

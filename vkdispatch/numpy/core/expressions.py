@@ -11,15 +11,8 @@ from vkdispatch.base.buffer import Buffer, OversizedBufferError, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import current, pause_recording
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    View,
-    broadcast_strides,
-    kernel_type,
-    part_of,
-    refuse_recording,
-    require_writable,
-)
+from vkdispatch.numpy.core import memory
+from vkdispatch.numpy.core.memory import Kind, View, refuse_recording
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -89,7 +82,7 @@ def permute(program: Program, order: Sequence[int]) -> None:
     whole = program.shape
     program.shape = tuple(whole[axis] for axis in order)
     for slot, view in enumerate(program.views):
-        own = broadcast_strides(whole, view)
+        own = memory.broadcast_strides(whole, view)
         strides = tuple(own[axis] for axis in order)
         program.views[slot] = View(view.storage, program.shape, view.dtype, view.offset, strides)
     program.is_plain = False
@@ -181,7 +174,6 @@ def _bytes_of(node: Node) -> int:
 
 
 def _trim(readers: list[Any]) -> None:
-    """Forget readers that are computed or gone."""
     with lock:
         length = len(readers)
         readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
@@ -234,8 +226,8 @@ def evaluate_apart(value: Value) -> View:
 
 
 def _show_parts(value: Node, whole: View) -> View:
-    """Make an expression a view of parts of complex numbers."""
-    value.result = shown = part_of(whole, int(value.loop.operation is IMAG), value.dtype)
+    """Turn an expression into a view of the real or imaginary parts of complex numbers."""
+    value.result = shown = memory.part_of(whole, int(value.loop.operation is IMAG), value.dtype)
     value.operands = ()
     value.count, value.reads, value.held = 1, 1, shown.storage.nbytes
     for reader in value.readers:
@@ -252,7 +244,7 @@ def _name_operation(error: Exception, value: Value, program: Program | None) -> 
     kinds, step = getattr(error, "_dtypes", ()), getattr(error, "_step", None)
     found = value
     for node in _pending(value):
-        if step is None and kernel_type(node.dtype) in kinds:
+        if step is None and memory.kernel_type(node.dtype) in kinds:
             found = node  # the first that has a dtype which the device lacks
             break
         if step is not None and program is not None and program.places.get(id(node)) == step:
@@ -341,18 +333,18 @@ def _settle(readers: list[Any], writing: Value | None) -> None:
         del readers[:done]
 
 
-def _settle_memory(memory: native.Buffer) -> None:
-    require_writable(memory)
+def _settle_memory(buffer: native.Buffer) -> None:
+    memory.require_writable(buffer)
     native.forbid_repeating()  # a recorded call would compute them again each time
     with lock:
-        _settle(memory.readers, None)
-        _unwatch(memory)
+        _settle(buffer.readers, None)
+        _unwatch(buffer)
 
 
-def _unwatch(memory: native.Buffer) -> None:
-    memory.unwatch()
-    if memory.readers:  # another thread has made one
-        memory.watch()
+def _unwatch(buffer: native.Buffer) -> None:
+    buffer.unwatch()
+    if buffer.readers:  # another thread has made one
+        buffer.watch()
 
 
 native.settle_with(_settle_memory)

@@ -56,11 +56,8 @@ class _Plan:
             return
         if target is not None:
             views = [*views, target]
-        layouts, constants, axes = _lay_out(
-            shape,
-            tuple([(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]),
-            target is not None,
-        )
+        traits = [(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]
+        layouts, constants, axes = _lay_out(shape, tuple(traits), target is not None)
         values: list[int] = []
         for view, layout, own in zip(views, layouts, constants, strict=True):
             if layout != "whole":
@@ -279,9 +276,8 @@ def _count_multipliers(count: int, is_narrow: bool) -> int:
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return [
-        compute_type(memory.kernel_type(_OF_NUM[step[1]])) for step in steps if step[0] is expressions.NUMBER
-    ]
+    kinds = [_OF_NUM[step[1]] for step in steps if step[0] is expressions.NUMBER]
+    return [compute_type(memory.kernel_type(kind)) for kind in kinds]
 
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
@@ -334,7 +330,6 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
 
 @lru_cache(_MAX_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
-    """Return the map that gives the elements of a program."""
     dtype = _OF_NUM[num]
     annotations, record = _body(key)
 
@@ -358,24 +353,20 @@ def new_view(shape: memory.Shape, dtype: memory.Kind, context: Context | None = 
 
 
 def _compute_program(
-    program: expressions.Program,
-    dtype: memory.Kind,
-    target: memory.View | None,
-    node: expressions.Node | None,
+    program: expressions.Program, kind: memory.Kind, target: memory.View | None, node: expressions.Node | None
 ) -> memory.View:
     """Compute a program into a view or into new memory; `node` is its expression."""
     memory.refuse_recording()
     if target is None:
-        known = None if is_held() else compute_plain(program, dtype, _plain_kernels)
+        known = None if is_held() else compute_plain(program, kind, _plain_kernels)
         if known is not None:
             return known
         context = program.views[0].storage.context if program.views else get_context()
-        target = memory.View(
-            memory.Storage.allocate(program.size, memory.kernel_type(dtype), context), program.shape, dtype
-        )
+        storage = memory.Storage.allocate(program.size, memory.kernel_type(kind), context)
+        target = memory.View(storage, program.shape, kind)
         if program.size:
             plan = _Plan(program, None)
-            kernel = _store_kernel(plan.key, dtype.num, False)
+            kernel = _store_kernel(plan.key, kind.num, False)
             _launch(kernel, target.storage, program, plan, node)
             if program.is_plain and program.size < _MAX_FAST:
                 if len(_plain_kernels) >= _MAX_KERNELS:
@@ -386,10 +377,10 @@ def _compute_program(
         return target
     for view in program.views:
         if view is not target and memory.overlaps(view, target) and not _is_aligned(view, target):
-            program = expressions.Program(_compute_program(program, dtype, None, node))
+            program = expressions.Program(_compute_program(program, kind, None, node))
             break
     plan = _Plan(program, None if target.is_whole else target)
-    kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
+    kernel = _store_kernel(plan.key, kind.num, not target.is_whole)
     _launch(kernel, target.storage, program, plan, node)
     return target
 
@@ -401,7 +392,6 @@ def _launch(
     plan: _Plan,
     node: expressions.Node | None,
 ) -> None:
-    """Launch a kernel of `_store_kernel`."""
     is_noted = is_held()
     launch = kernel.find_launch()
     if launch is not None and not is_noted and launch_program(launch, result, program, plan.values):
@@ -416,12 +406,8 @@ def _launch(
 
 def _is_aligned(view: memory.View, target: memory.View) -> bool:
     """Whether each element is read where it is written."""
-    return (
-        view.shape == target.shape
-        and view.offset == target.offset
-        and view.strides == target.strides
-        and view.dtype.itemsize == target.dtype.itemsize
-    )
+    first, second = ((v.shape, v.offset, v.strides, v.dtype.itemsize) for v in (view, target))
+    return first == second
 
 
 expressions.compute_with(_compute_program)

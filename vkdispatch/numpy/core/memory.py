@@ -25,22 +25,10 @@ int64 = np.dtype(np.int64)
 float32 = np.dtype(np.float32)
 float64 = np.dtype(np.float64)
 
-_KERNEL_TYPES: dict[Kind, DType] = {
-    bool_: dt.bool_,
-    np.dtype(np.int8): dt.int8,
-    np.dtype(np.int16): dt.int16,
-    np.dtype(np.int32): dt.int32,
-    int64: dt.int64,
-    np.dtype(np.uint8): dt.uint8,
-    np.dtype(np.uint16): dt.uint16,
-    np.dtype(np.uint32): dt.uint32,
-    np.dtype(np.uint64): dt.uint64,
-    np.dtype(np.float16): dt.float16,
-    float32: dt.float32,
-    float64: dt.float64,
-    np.dtype(np.complex64): dt.complex64,
-    np.dtype(np.complex128): dt.complex128,
-}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_KERNEL_TYPES: dict[Kind, DType] = {bool_: dt.bool_}
+for _name in (*_INTEGERS, "float16", "float32", "float64", "complex64", "complex128"):
+    _KERNEL_TYPES[np.dtype(_name)] = getattr(dt, _name)
 _NUMPY_TYPES = {kernel: kind for kind, kernel in _KERNEL_TYPES.items()}
 _KINDS: dict[type, Kind] = {kind.type: kind for kind in _KERNEL_TYPES}
 _NARROWER = {float64: float32, np.dtype(np.complex128): np.dtype(np.complex64)}
@@ -103,6 +91,11 @@ def default_real() -> Kind:
     return _REAL["real"]
 
 
+def parse_real(dtype: object) -> Kind:
+    """Return the dtype that an argument stands for; None: the one of `default_real`."""
+    return default_real() if dtype is None else parse_dtype(dtype)
+
+
 def default_complex() -> Kind:
     """Return the complex dtype that goes with `default_real`."""
     return np.dtype(np.complex128) if default_real() == float64 else np.dtype(np.complex64)
@@ -154,8 +147,8 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], wide: bool) -> tuple[Kin
         NumPy's function does not take these dtypes.
     """
     kinds = ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout))
-    if not wide and not any(isinstance(each, np.dtype) and each in _NARROWER for each in operands):
-        kinds = tuple(_NARROWER.get(each, each) for each in kinds)
+    if not wide and not any(isinstance(operand, np.dtype) and operand in _NARROWER for operand in operands):
+        kinds = tuple(_NARROWER.get(kind, kind) for kind in kinds)
     return tuple(kinds)
 
 

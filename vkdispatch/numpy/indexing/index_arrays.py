@@ -8,11 +8,11 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import ones, zeros
 from vkdispatch.numpy.basics.elementwise import clip
-from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.inputs import require_choice, to_array
 from vkdispatch.numpy.basics.joining import column_stack, concatenate, stack
 from vkdispatch.numpy.basics.manipulation import atleast_1d, broadcast_to, diagonal, reshape, view_diagonal
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.sequences import arange, linspace, tri
+from vkdispatch.numpy.basics.sequences import arange, linspace, range_along, tri
 from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import Array, parse_index, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
@@ -47,10 +47,6 @@ __all__ = [
 # ---- Arrays of indices -----------------------------------------------------------------------------------
 
 
-def _range_along(length: int, axis: int, ndim: int, dtype: Any = int64) -> Array:
-    return reshape(arange(length, dtype=dtype), tuple(length if i == axis else 1 for i in range(ndim)))
-
-
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """Return the indices of the elements of a grid. See `numpy.indices`.
 
@@ -67,7 +63,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """
     shape = parse_shape(dimensions, "dimensions")
     kind = parse_dtype(dtype)
-    each = [_range_along(length, axis, len(shape), kind) for axis, length in enumerate(shape)]
+    each = [range_along(length, axis, len(shape), kind) for axis, length in enumerate(shape)]
     if sparse:
         return tuple(each)
     if not each:
@@ -142,10 +138,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     total: Any = None if shape else asarray(0)
     rows = list(zip(each, shape, modes, strict=True))
     for index, length, own in rows if _parse_order(order) == "C" else reversed(rows):
+        require_choice(own, "mode", "raise", "wrap", "clip")
         if own == "raise":
             _check_bounds(index, length, "multi_index")
-        elif own not in ("wrap", "clip"):
-            raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {own!r}")
         wide = index.astype(int64, copy=False)
         wide = wide % length if own == "wrap" else clip(wide, 0, length - 1) if own == "clip" else wide
         total = wide if total is None else total * length + wide
@@ -159,8 +154,7 @@ def _check_count(shape: tuple[int, ...], name: str) -> None:
 
 
 def _parse_order(order: Any) -> str:
-    if order not in ("C", "F"):
-        raise ArgumentValueError(f"order: expected 'C' or 'F', got {order!r}")
+    require_choice(order, "order", "C", "F")
     return str(order)
 
 
@@ -313,11 +307,11 @@ class _Grid:
             raise ArgumentTypeError(f"expected slices such as 0:5 or 0:1:11j, got {key!r}") from None
         if isinstance(axes, np.ndarray):
             return asarray(_narrow(axes))
-        found = [asarray(_narrow(each)) for each in axes]
+        found = [asarray(_narrow(axis)) for axis in axes]
         if self._sparse:
             return tuple(found)
         shape = tuple(each.shape[i] for i, each in enumerate(found))
-        return stack([broadcast_to(each, shape) for each in found])
+        return stack([broadcast_to(array, shape) for array in found])
 
 
 def _narrow(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -332,17 +326,17 @@ class _Joiner:
 
     def __getitem__(self, key: Any) -> Array:
         parts = []
-        for each in key if isinstance(key, tuple) else (key,):
-            if isinstance(each, str):
-                raise UnsupportedError(f"{each!r}: texts are not implemented; use concatenate with axis=")
-            if isinstance(each, slice):
-                start, step = each.start or 0, 1 if each.step is None else each.step
+        for part in key if isinstance(key, tuple) else (key,):
+            if isinstance(part, str):
+                raise UnsupportedError(f"{part!r}: texts are not implemented; use concatenate with axis=")
+            if isinstance(part, slice):
+                start, step = part.start or 0, 1 if part.step is None else part.step
                 if isinstance(step, complex):
-                    parts.append(linspace(start, each.stop, int(abs(step))))
+                    parts.append(linspace(start, part.stop, int(abs(step))))
                 else:
-                    parts.append(arange(start, each.stop, step))
+                    parts.append(arange(start, part.stop, step))
             else:
-                parts.append(atleast_1d(to_array(each)))
+                parts.append(atleast_1d(to_array(part)))
         return column_stack(parts) if self._columns else concatenate(parts)
 
 

@@ -6,26 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import (
-    ArgumentIndexError,
-    ArgumentOverflowError,
-    ArgumentTypeError,
-    ArgumentValueError,
-)
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.protocols import refuse_kernel_index
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import reshape
 from vkdispatch.numpy.core import application, expressions
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_from,
+    array_of,
+    describe,
+    parse_operand,
+    value_of,
+    view_of,
+)
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, translate_error
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
-from vkdispatch.numpy.core.memory import Shape, Storage, View, int64, numpy_type, refuse_recording
+from vkdispatch.numpy.core.memory import Shape, View, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
@@ -48,13 +51,6 @@ def whole_view(value: Any) -> View:
     return view if view.is_whole else gather(view)
 
 
-def array_from(buffer: Any, shape: Shape | None = None) -> Array:
-    """Return the array of a buffer that nobody else has."""
-    return array_of(
-        View(Storage(buffer), buffer.shape if shape is None else shape, numpy_type(buffer.var_type))
-    )
-
-
 def nonzero(x: Any, /) -> tuple[Array, ...]:
     """Return the indices of elements that are not zero, one array for each axis. See `numpy.nonzero`.
 
@@ -74,7 +70,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     if value.size == 0:
         return tuple(empty((0,), int64, device=device_of(value)) for _ in value.shape)
     if len(value.shape) <= 3:
-        return tuple(array_from(each) for each in find_nonzero(as_operand(value, value.shape)))
+        return tuple(array_from(buffer) for buffer in find_nonzero(as_operand(value, value.shape)))
     flat = _flat_nonzero(value)
     return _split(flat, value.shape)
 
@@ -146,10 +142,7 @@ def _parts(view: View, picked: Picked) -> tuple[list[_Part], list[Shape]]:
             found = _mask_parts(view, each if each.size else np.zeros(own, np.bool_), axis)
         else:
             length = view.shape[axis]
-            if isinstance(each, np.ndarray):
-                wanted: Any = _check_host(each, length, axis)
-            else:
-                wanted = each
+            wanted: Any = _check_host(each, length, axis) if isinstance(each, np.ndarray) else each
             found = [_Part(wanted, length, view.strides[axis], axis, wanted is not each, False)]
         parts += found
         shapes += [part.shape for part in found]
@@ -188,7 +181,7 @@ def _mask_parts(view: View, mask: Any, axis: int) -> list[_Part]:
 
 
 def _select(view: View, picked: Picked) -> tuple[Selection, bool]:
-    """Return what is selected, and whether all elements are known to be different."""
+    """Return the selection, and whether its elements are known to be different from each other."""
     parts, shapes = _parts(view, picked)
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -200,9 +193,8 @@ def _select(view: View, picked: Picked) -> tuple[Selection, bool]:
     size = math.prod(shape)
     masks = [each for each, _ in picked.arrays if each.dtype.kind == "b" and each.ndim]
     different = size <= 1 or any(part.is_different and math.prod(part.shape) == size for part in parts)
-    different = different or (
-        len(masks) == 1 and bool(parts) and math.prod(parts[0].shape) == size and len(picked.arrays) == 1
-    )
+    if parts and len(masks) == len(picked.arrays) == 1 and math.prod(parts[0].shape) == size:
+        different = True
     offset = picked.offset
     if parts and all(isinstance(part.values, np.ndarray) for part in parts) and size:
         parts, offset = _combine(parts, offset)
@@ -249,19 +241,12 @@ def gather_items(view: View, picked: Picked) -> Array:
     result = new_view(selection.result_shape, view.dtype, view.storage.context)
     if check_lengths(selection):
         index = selection.indices[0]
-        if (
-            len(view.shape) == 1
-            and view.is_whole
-            and len(selection.indices) == 1
-            and index.length == view.size
-        ):
-            found = take_elements(
-                as_buffer(view, (view.size,)),
-                as_operand(index.value, (index.value.size,)),
-                0,
-                mode="wrap" if index.is_valid else "raise",
-            )
-            return array_from(found, selection.result_shape)
+        is_line = len(view.shape) == 1 and view.is_whole and len(selection.indices) == 1
+        if is_line and index.length == view.size:
+            places = as_operand(index.value, (index.value.size,))
+            mode = "wrap" if index.is_valid else "raise"
+            taken = take_elements(as_buffer(view, (view.size,)), places, 0, mode=mode)
+            return array_from(taken, selection.result_shape)
         read_places(selection, result.storage.buffer)
     return array_of(result)
 
@@ -285,14 +270,8 @@ def scatter_items(view: View, picked: Picked, value: Any) -> None:
             return
         if not is_number:
             value = _copy_if_shared(value, view)
-        indices = tuple(
-            Index(_copy_if_shared(each.value, view), each.length, each.stride, each.axis, each.is_valid)
-            for each in selection.indices
-        )
-        selection = Selection(
-            view, selection.offset, selection.before, selection.shape, selection.after, indices
-        )
-        write_places(selection, value, is_unique=different)
+        indices = [replace(index, value=_copy_if_shared(index.value, view)) for index in selection.indices]
+        write_places(replace(selection, indices=tuple(indices)), value, is_unique=different)
 
 
 def _copy_if_shared(value: Any, view: View) -> Any:
@@ -314,12 +293,9 @@ def _fill_where(view: View, picked: Picked, value: Any) -> bool:
     if mask.shape != own:
         return True
     axes = list(picked.axes)
-    axes[picked.place : picked.place] = [
-        (n, stride) for n, stride in zip(own, view.strides[axis : axis + mask.ndim], strict=True)
-    ]
-    target = View(
-        view.storage, tuple(n for n, _ in axes), view.dtype, picked.offset, tuple(step for _, step in axes)
-    )
+    axes[picked.place : picked.place] = zip(own, view.strides[axis : axis + mask.ndim], strict=True)
+    shape, strides = tuple(length for length, _ in axes), tuple(stride for _, stride in axes)
+    target = View(view.storage, shape, view.dtype, picked.offset, strides)
     if isinstance(value, (expressions.Node, View)):
         if len(value.shape) > len(picked.axes) + 1 and value.shape != (1,) * len(value.shape):
             return False
@@ -339,10 +315,6 @@ def _fill_where(view: View, picked: Picked, value: Any) -> bool:
 
 
 _WHOLE = slice(None)
-
-
-def _is_integer(each: Any) -> bool:
-    return isinstance(each, (int, np.integer)) and not isinstance(each, bool)
 
 
 def get_items(x: Array, index: Any) -> Array:
@@ -368,11 +340,8 @@ def get_items(x: Array, index: Any) -> Array:
         return gather_items(view, found)
     if found.shape or index is Ellipsis or (type(index) is tuple and any(each is Ellipsis for each in index)):
         return array_of(found)
-    return array_of(
-        expressions.make_node(
-            expressions.find_loop(expressions.TAKE, (found.dtype,), found.dtype), (found,), (), 1
-        )
-    )
+    loop = expressions.find_loop(expressions.TAKE, (found.dtype,), found.dtype)
+    return array_of(expressions.make_node(loop, (found,), (), 1))
 
 
 def set_items(x: Array, index: Any, value: Any) -> None:
@@ -424,11 +393,8 @@ def _parse_value(value: Any, x: Array) -> Any:
     if isinstance(value, (list, tuple)):
         try:
             return value_of(asarray(np.asarray(read_nested(value), x.dtype), device=x.device))
-        except OverflowError as error:
-            raise ArgumentOverflowError(f"value: {error}") from None
-        except (TypeError, ValueError) as error:
-            kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
-            raise kind(f"value: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise translate_error(error, "value") from None
     if isinstance(value, np.ndarray):
         return value_of(asarray(value, device=x.device))
     if isinstance(value, np.generic):
@@ -462,77 +428,67 @@ def _index_view(view: View, index: Any) -> "View | Picked":
     if ellipsis < 0:
         ellipsis = len(entries)
         entries.append(Ellipsis)
-    shape: list[int] = []
-    strides: list[int] = []
+    axes: list[Axis] = []
     offset = view.offset
     axis = 0
     picked: list[tuple[Any, int]] = []
     # where the axes of indices go: before all others, unless the indices stand side by side
     place, is_open, is_apart, is_found = 0, False, False, False
-    for each in entries:
-        if each is None:
-            shape.append(1)
-            strides.append(0)
+    for entry in entries:
+        if entry is None:
+            axes.append((1, 0))
             is_open = False
-        elif each is Ellipsis:
-            for _ in range(ndim - used):
-                shape.append(view.shape[axis])
-                strides.append(view.strides[axis])
-                axis += 1
-            is_open = False
-        elif isinstance(each, slice):
-            length, stride = view.shape[axis], view.strides[axis]
-            if each == _WHOLE:
-                shape.append(length)
-                strides.append(stride)
-            else:
-                start, stop, step = _bounds(each, length)
-                count = len(range(start, stop, step))
-                if count:
-                    offset += start * stride
-                shape.append(count)
-                strides.append(stride * step if count > 1 else stride)
-            axis += 1
-            is_open = False
+        elif entry is Ellipsis:
+            end = axis + ndim - used
+            axes += zip(view.shape[axis:end], view.strides[axis:end], strict=True)
+            axis, is_open = end, False
+        elif isinstance(entry, slice):
+            stride = view.strides[axis]
+            start, stop, step = _bounds(entry, view.shape[axis])
+            count = len(range(start, stop, step))
+            if count:
+                offset += start * stride
+            axes.append((count, stride * step if count > 1 else stride))
+            axis, is_open = axis + 1, False
         else:
             if fancy:
                 if not is_found:
-                    place = len(shape)
+                    place = len(axes)
                 elif not is_open:
                     is_apart = True
                 is_open = is_found = True
-            if isinstance(each, (Array, np.ndarray)):
-                picked.append((each, axis))
-                axis += each.ndim if each.dtype.kind == "b" else 1
+            if isinstance(entry, (Array, np.ndarray)):
+                picked.append((entry, axis))
+                axis += entry.ndim if entry.dtype.kind == "b" else 1
             else:
                 length, stride = view.shape[axis], view.strides[axis]
-                if not -length <= each < length:
+                if not -length <= entry < length:
                     raise ArgumentIndexError(
-                        f"index {each} is out of bounds for axis {axis} with size {length}"
+                        f"index {entry} is out of bounds for axis {axis} with size {length}"
                     )
-                offset += (each + length if each < 0 else each) * stride
+                offset += (entry + length if entry < 0 else entry) * stride
                 axis += 1
-    if not fancy:
-        return View(view.storage, tuple(shape), view.dtype, offset, tuple(strides))
-    return Picked(offset, list(zip(shape, strides, strict=True)), picked, 0 if is_apart else place)
+    if fancy:
+        return Picked(offset, axes, picked, 0 if is_apart else place)
+    shape, strides = tuple(length for length, _ in axes), tuple(stride for _, stride in axes)
+    return View(view.storage, shape, view.dtype, offset, strides)
 
 
 def _bounds(each: slice, length: int) -> tuple[int, int, int]:
     try:
         return each.indices(length)
     except (TypeError, ValueError) as error:
-        kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
-        raise kind(f"index {each}: {error}") from None
+        raise translate_error(error, f"index {each}") from None
 
 
 def _normalize(each: Any) -> Any:
     """Return an entry of an index: None, Ellipsis, a slice, an int, or an array of integers or booleans."""
     if each is None or each is Ellipsis or isinstance(each, slice):
         return each
-    if _is_integer(each):
-        return int(each)
     if isinstance(each, (bool, np.bool_)):
         return np.asarray(each)
+    if isinstance(each, (int, np.integer)):
+        return int(each)
     if isinstance(each, (list, tuple)):
         try:
             data = np.asarray(read_nested(each))

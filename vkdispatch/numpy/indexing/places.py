@@ -9,6 +9,7 @@ read lies one behind the other in the result; what is written takes values in th
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -25,13 +26,7 @@ from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Shape, View, kernel_type
-from vkdispatch.rearrange.indices import (
-    BadIndexError,
-    find_out_of_bounds,
-    is_long,
-    note_bad_index,
-    prepare_notes,
-)
+from vkdispatch.rearrange import indices
 from vkdispatch.rearrange.moves import find_largest_word
 from vkdispatch.rearrange.putting import put
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
@@ -197,7 +192,7 @@ class _Places:
             if is_valid:
                 place = index.to_dtype(dtype.uint32)
             else:
-                found, wrong = find_out_of_bounds(index, length.to_dtype, long=long)
+                found, wrong = indices.find_out_of_bounds(index, length.to_dtype, long=long)
                 wrong = wrong.to_register()
                 bad.append((found, wrong))
                 narrow = found.to_dtype(dtype.uint32).to_register()
@@ -232,7 +227,7 @@ def _join(axes: Sequence[Axis]) -> list[Axis]:
 
 def _operands(selection: Selection) -> list[Operand]:
     shape = selection.shape if len(selection.shape) <= 3 else (math.prod(selection.shape),)
-    return [parse_operand(as_operand(each.value, shape), "index") for each in selection.indices]
+    return [parse_operand(as_operand(index.value, shape), "index") for index in selection.indices]
 
 
 def _wrap(number: int) -> int:
@@ -265,7 +260,7 @@ class _Plan:
                 "index: arrays of 2**32 elements or more support only slices and integers"
             )
         sources = tuple(
-            (operand.source, each.is_valid, is_long(operand, each.length))
+            (operand.source, each.is_valid, indices.is_long(operand, each.length))
             for operand, each in zip(self.operands, selection.indices, strict=True)
         )
         self.form = _Form(sources, len(before), len(after), self.total == self.count)
@@ -273,8 +268,8 @@ class _Plan:
         for operand in self.operands:
             self.arguments += operand.arguments
         self.arguments += [self.total, _wrap(words(selection.offset))]
-        for each in selection.indices:
-            self.arguments += [each.length, _wrap(words(each.stride))]
+        for index in selection.indices:
+            self.arguments += [index.length, _wrap(words(index.stride))]
         for length, step in (*before, *after):
             self.arguments += [length, _wrap(step)]
         if before:
@@ -289,8 +284,8 @@ class _Plan:
         for operand, each in zip(self.operands, self.selection.indices, strict=True):
             if not each.is_valid:
                 what = f"axis {each.axis}"
-                journal, ticket = prepare_notes("indexing", operand, each.length, what, "index", _REMEDY)
-                found += [ticket] if found else [journal, ticket]
+                notes = indices.prepare_notes("indexing", operand, each.length, what, "index", _REMEDY)
+                found += notes[1:] if found else notes
         return found
 
 
@@ -299,7 +294,7 @@ def _word(selection: Selection, item: int) -> tuple[int, int]:
     after = _join(selection.after)
     if after and after[-1][1] == 1:
         steps = [step for _, step in (*_join(selection.before), *after[:-1])]
-        steps += [each.stride for each in selection.indices]
+        steps += [index.stride for index in selection.indices]
         word = find_largest_word(*(item * n for n in (after[-1][0], selection.offset, *steps)))
         if word > item:
             return word, -(word // item)
@@ -314,9 +309,9 @@ def check_lengths(selection: Selection) -> bool:
     raises it for indices out of bounds.
     """
     count = math.prod(selection.shape)
-    for each in selection.indices:
-        if count and not each.length:
-            raise BadIndexError(f"index: axis {each.axis} has no elements")
+    for index in selection.indices:
+        if count and not index.length:
+            raise indices.BadIndexError(f"index: axis {index.axis} has no elements")
     if math.prod(selection.result_shape):
         return True
     if count:
@@ -328,7 +323,7 @@ def note_indices(selection: Selection) -> None:
     """Let the device check the indices; a later wait raises IndexError for those out of bounds."""
     for operand, each in zip(_operands(selection), selection.indices, strict=True):
         if not each.is_valid:
-            note_bad_index("indexing", operand, each.length, f"axis {each.axis}", "index", _REMEDY)
+            indices.note_bad_index("indexing", operand, each.length, f"axis {each.axis}", "index", _REMEDY)
 
 
 def read_places(selection: Selection, result: Buffer[Any]) -> None:
@@ -350,13 +345,8 @@ def _read_kernel(form: _Form, word: DType) -> ShaderFunction:
         result[index] = x[place]
         places.note(at, bad)
 
-    return trace_kernel(
-        f"read_at_indices_{word.item_size}",
-        body,
-        [("result", buffer[word]), ("x", buffer[word]), *form.arguments(notes=True)],
-        _GROUP,
-        exec_size="total",
-    )
+    arguments = [("result", buffer[word]), ("x", buffer[word]), *form.arguments(notes=True)]
+    return trace_kernel(f"read_at_indices_{word.item_size}", body, arguments, _GROUP, exec_size="total")
 
 
 def write_places(selection: Selection, value: Any, *, is_unique: bool) -> None:
@@ -376,7 +366,7 @@ def write_places(selection: Selection, value: Any, *, is_unique: bool) -> None:
     if hasattr(value, "shape"):
         operand = parse_operand(as_operand(value, (value.size,)), "value")
         source, arguments = operand.source, operand.arguments
-    domain = math.prod(each.length for each in selection.indices)
+    domain = math.prod(index.length for index in selection.indices)
     is_direct = domain <= 4 * plan.total and domain < _COUNT_LIMIT
     if not is_unique and not is_direct:
         assert hasattr(value, "shape")
@@ -417,19 +407,12 @@ def _claim_kernel(form: _Form) -> ShaderFunction:
         places = _Places(form, variables[:-1])
         at = vc.global_invocation_id().x
         slot, bad = _slot(places, at)
-        if not bad:
-            vc.atomic_max(slots[slot], at + 1)
-            return
-        with vc.if_block(_is_good(bad)):
+        with vc.if_block(_is_good(bad)) if bad else nullcontext():
             vc.atomic_max(slots[slot], at + 1)
 
-    return trace_kernel(
-        "claim_indices",
-        body,
-        [("slots", buffer[dtype.uint32]), *form.arguments(notes=False), ("writers", constant[dtype.uint32])],
-        _GROUP,
-        exec_size="writers",
-    )
+    slots, writers = ("slots", buffer[dtype.uint32]), ("writers", constant[dtype.uint32])
+    arguments = [slots, *form.arguments(notes=False), writers]
+    return trace_kernel("claim_indices", body, arguments, _GROUP, exec_size="writers")
 
 
 @memoize
@@ -443,37 +426,20 @@ def _write_kernel(form: _Form, kind: DType, source: Source | None, is_unique: bo
         index = vc.global_invocation_id().x
         place, at, bad = places.find(index)
 
-        def write() -> None:
-            own = variables[first : first + len(values)]
-            value = own[0] if source is None else source.value(own, index)
+        def is_last() -> Any:
+            return variables[0][_slot(places, at)[0]] == at + 1
+
+        good = vc.if_block(_is_good(bad)) if bad else nullcontext()
+        with good, nullcontext() if is_unique else vc.if_block(is_last()):
+            parts = variables[first : first + len(values)]
+            value = parts[0] if source is None else source.value(parts, index)
             x[place] = value if value.var_type is stored else value.to_dtype(stored)
-
-        def write_last() -> None:
-            if is_unique:
-                write()
-                return
-            with vc.if_block(variables[0][_slot(places, at)[0]] == at + 1):
-                write()
-
         if bad:
-            with vc.if_block(_is_good(bad)):
-                write_last()
             places.note(at, bad)
-        else:
-            write_last()
 
-    return trace_kernel(
-        "write_at_indices",
-        body,
-        [
-            ("x", buffer[kind]),
-            *([] if is_unique else [("slots", buffer[dtype.uint32])]),
-            *values,
-            *form.arguments(notes=True),
-        ],
-        _GROUP,
-        exec_size="total",
-    )
+    slots = [] if is_unique else [("slots", buffer[dtype.uint32])]
+    arguments = [("x", buffer[kind]), *slots, *values, *form.arguments(notes=True)]
+    return trace_kernel("write_at_indices", body, arguments, _GROUP, exec_size="total")
 
 
 def _places_map(plan: _Plan) -> MappedArray:

@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_elements, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
-from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.basics.sequences import arange, range_along
 from vkdispatch.numpy.core.application import refuse_read_only
 from vkdispatch.numpy.core.array import Array, check_cast, describe, suggest_array, view_of
 from vkdispatch.numpy.core.conversion import asarray
@@ -164,12 +164,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     place = parse_axis(axis, target.ndim)
     if index.ndim != target.ndim:
         raise ArgumentValueError(f"indices: expected {target.ndim} axes, got {index.ndim}")
-    entries = [
-        index
-        if other == place
-        else reshape(arange(length), tuple(length if i == other else 1 for i in range(target.ndim)))
-        for other, length in enumerate(target.shape)
-    ]
+    entries = [range_along(length, axis, target.ndim) for axis, length in enumerate(target.shape)]
+    entries[place] = index
     target[tuple(entries)] = to_elements(values, target.dtype, "values")
 
 

@@ -71,10 +71,8 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
             "pass x.copy(), which the graph reads each time"
         )
     copy = gather(view)
-    memory.refuse_writes(
-        copy.storage,
-        f"{what} is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result",
-    )
+    text = "is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result"
+    memory.refuse_writes(copy.storage, f"{what} {text}")
     return memory_of(copy, _shape_of(copy.shape, copy.size))
 
 
@@ -98,7 +96,7 @@ class Flags(NamedTuple):
         """Return a flag by its name, such as "C_CONTIGUOUS". Raises KeyError for an unknown one."""
         if not isinstance(name, str):
             return tuple(self)[name]
-        short = {"c": "c_contiguous", "f": "f_contiguous", "o": "owndata", "w": "writeable", "a": "aligned"}
+        short = {field[0]: field for field in self._fields}
         lower = short.get(name.lower(), name.lower())
         if lower in _COMBINATIONS:
             return _COMBINATIONS[lower](self)
@@ -120,9 +118,7 @@ _COMBINATIONS: dict[str, Callable[[Flags], bool]] = {
     "fnc": lambda flags: flags.f_contiguous and not flags.c_contiguous,
     "behaved": lambda flags: flags.aligned and flags.writeable,
     "carray": lambda flags: flags.c_contiguous and flags["BEHAVED"],
-    "farray": lambda flags: (
-        flags.aligned and flags.writeable and flags.f_contiguous and not flags.c_contiguous
-    ),
+    "farray": lambda flags: flags["FNC"] and flags["BEHAVED"],
 }
 
 
@@ -190,7 +186,7 @@ def _lay_out(view: memory.View, kind: memory.Kind) -> tuple[memory.Shape, memory
         shape = (*view.shape[:-1], view.shape[-1] * old // new)
         return shape, memory.c_strides(shape), 0
     strides = view.strides if view.size else memory.c_strides((*view.shape[:-1], 0))
-    numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
+    numbers = [view.shape[-1] * old, view.offset * old, *(stride * old for stride in strides[:-1])]
     if any(number % new for number in numbers):
         raise ArgumentValueError(
             f"dtype: lines of {view.shape[-1]} elements of {view.dtype} are no lines of {kind}"
@@ -273,27 +269,15 @@ def lend_elements(x: Array, ordered: bool) -> dlpack.Elements:
     Raises SharingError if they do not lie there.
     """
     dlpack_device(x)
+    return _lend(x, dlpack.lend_host_memory, ordered)
+
+
+def _lend(x: Array, lend: Callable[..., dlpack.Elements], option: Any) -> dlpack.Elements:
+    """Return the elements of an array, of the memory where they lie, which a function lends."""
     view = view_of(x)
     storage = view.storage
     storage.share()
-    lent = dlpack.lend_host_memory(
-        storage.context, storage.memory, memory.kernel_type(view.dtype), (), ordered
-    )
-    return _show(view, lent)
-
-
-def _lend(x: Array, stream: Any) -> dlpack.Elements:
-    """Return the elements of an array for the consumer of a DLPack capsule."""
-    view = view_of(x)
-    storage = view.storage
-    storage.share()
-    return _show(
-        view, dlpack.lend_memory(storage.context, storage.memory, memory.kernel_type(view.dtype), (), stream)
-    )
-
-
-def _show(view: memory.View, lent: dlpack.Elements) -> dlpack.Elements:
-    """Return the elements of a view, of the memory where they lie."""
+    lent = lend(storage.context, storage.memory, memory.kernel_type(view.dtype), (), option)
     return replace(
         lent,
         address=lent.address + view.offset * view.dtype.itemsize if view.size else 0,
@@ -308,9 +292,9 @@ def to_dlpack(x: Array, request: dlpack.Request) -> Any:
     return dlpack.export(
         request,
         lambda: dlpack_device(x),
-        lambda: _lend(x, request.stream),
+        lambda: _lend(x, dlpack.lend_memory, request.stream),
         lambda: dlpack.copy_of(x.numpy(), memory.kernel_type(x.dtype), x.shape),
-        lambda: _lend(x.copy(), request.stream),
+        lambda: _lend(x.copy(), dlpack.lend_memory, request.stream),
     )
 
 
@@ -384,7 +368,7 @@ def asbuffer(x: Array) -> Buffer[Any]:
     if not view.is_whole or view.storage.is_read_only:
         view = gather(view)
     view.storage.share()
-    return memory_of(view, view.shape if len(view.shape) <= 3 else (view.size,))
+    return memory_of(view, _shape_of(view.shape, view.size))
 
 
 # ---- Arrays in files, in NumPy's formats: they are read and written by NumPy on the host -----------------
@@ -526,7 +510,7 @@ def genfromtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> An
 
 def _upload(found: Any) -> Any:
     # with unpack=True there may be several
-    return [asarray(each) for each in found] if isinstance(found, list) else asarray(found)
+    return [asarray(array) for array in found] if isinstance(found, list) else asarray(found)
 
 
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import parse_axes
+from vkdispatch.numpy.basics.manipulation import parse_axes, slice_axis
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.devices import Device, parse_device
@@ -51,15 +51,11 @@ __all__ = [
 # For code that is written for the array API standard.
 
 
-_KINDS = {
-    "bool": ("bool",),
-    "signed integer": ("int8", "int16", "int32", "int64"),
-    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
-    "real floating": ("float32", "float64"),
-    "complex floating": ("complex64", "complex128"),
-}
-_KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
-_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
+# The dtypes of the standard, and its names of their kinds with NumPy's letters.
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
+)
 _LETTERS = {
     "bool": "b",
     "signed integer": "i",
@@ -98,16 +94,13 @@ class NamespaceInfo:
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Return the dtypes that the device has, of a kind or of several."""
         parse_device(device)
-        if kind is None:
-            names: tuple[str, ...] = _KINDS["bool"] + _KINDS["numeric"]
-        elif isinstance(kind, tuple):
-            names = tuple(name for each in kind for name in self.dtypes(kind=each))
-        elif kind in _KINDS:
-            names = _KINDS[kind]
-        else:
-            raise ArgumentValueError(f"kind: expected one of {sorted(_KINDS)}, got {kind!r}")
+        if isinstance(kind, tuple):
+            return {name: dtype for part in kind for name, dtype in self.dtypes(kind=part).items()}
+        if kind is not None and kind not in _LETTERS:
+            raise ArgumentValueError(f"kind: expected one of {sorted(_LETTERS)}, got {kind!r}")
         missing = () if memory.has_float64() else ("float64", "complex128")
-        return {name: np.dtype(name) for name in names if name not in missing}
+        dtypes = {name: np.dtype(name) for name in _DTYPES if name not in missing}
+        return {name: own for name, own in dtypes.items() if kind is None or own.kind in _LETTERS[kind]}
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
@@ -149,13 +142,8 @@ def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     >>> vnp.can_cast(vnp.int32, vnp.float64)
     True
     """
-    return bool(
-        np.can_cast(
-            from_.dtype if isinstance(from_, Array) else memory.parse_dtype(from_),
-            memory.parse_dtype(to),
-            casting,
-        )
-    )
+    source = from_.dtype if isinstance(from_, Array) else memory.parse_dtype(from_)
+    return bool(np.can_cast(source, memory.parse_dtype(to), casting))
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -213,7 +201,7 @@ def common_type(*arrays: Any) -> Any:
     >>> vnp.common_type(vnp.zeros(1, dtype=vnp.float32), vnp.zeros(1, dtype=vnp.int32))
     <class 'numpy.float64'>
     """
-    return np.common_type(*(np.empty(0, each.dtype) for each in arrays))
+    return np.common_type(*(np.empty(0, array.dtype) for array in arrays))
 
 
 def min_scalar_type(a: Any, /) -> Any:
@@ -224,11 +212,9 @@ def min_scalar_type(a: Any, /) -> Any:
     >>> vnp.min_scalar_type(300)
     dtype('uint16')
     """
-    return (
-        a.dtype
-        if isinstance(a, Array) and a.ndim
-        else np.min_scalar_type(np.asarray(a) if isinstance(a, Array) else a)
-    )
+    if isinstance(a, Array) and a.ndim:
+        return a.dtype
+    return np.min_scalar_type(np.asarray(a) if isinstance(a, Array) else a)
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
@@ -256,9 +242,9 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     if a is b:
         return a.size > 0
     first, second = value_of(a), value_of(b)
-    return (
-        isinstance(first, memory.View) and isinstance(second, memory.View) and memory.overlaps(first, second)
-    )
+    if not (isinstance(first, memory.View) and isinstance(second, memory.View)):
+        return False
+    return memory.overlaps(first, second)
 
 
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
@@ -327,9 +313,8 @@ def _read_edges(x: Array, edgeitems: int, threshold: int) -> "np.ndarray[Any, An
     for axis, length in enumerate(x.shape):
         # one more than is shown, so that NumPy writes dots
         if length > 2 * edgeitems + 1:
-            before = (slice(None),) * axis
-            first, last = slice(0, edgeitems + 1), slice(length - edgeitems, None)
-            x = concatenate([x[(*before, first)], x[(*before, last)]], axis=axis)
+            first, last = slice_axis(x, axis, 0, edgeitems + 1), slice_axis(x, axis, length - edgeitems)
+            x = concatenate([first, last], axis=axis)
     return x.numpy()
 
 

@@ -33,13 +33,13 @@ def eval(*arrays: Any) -> None:
     >>> x
     Array([1, 2, 3], dtype=int64)
     """
-    for each in arrays:
-        if isinstance(each, (list, tuple)):
-            eval(*each)
-        elif isinstance(each, Array):
-            compute(each)
+    for array in arrays:
+        if isinstance(array, (list, tuple)):
+            eval(*array)
+        elif isinstance(array, Array):
+            compute(array)
         else:
-            raise ArgumentTypeError(f"arrays: expected Arrays, got {describe(each)}")
+            raise ArgumentTypeError(f"arrays: expected Arrays, got {describe(array)}")
 
 
 class _Kernel:
@@ -78,20 +78,20 @@ def explain(x: Any) -> str:
     with lock:
         value = value_of(x)
         if type(value) is not Node:
-            return f"nothing will run: {_type_text(x.dtype, x.shape)} is computed"
+            return f"nothing will run: {x.dtype} {x.shape} is computed"
         kernels: list[_Kernel] = []
         _plan(value, kernels)
     read = sum(each.read for each in kernels)
     written = sum(_bytes(each.root.dtype, each.root.shape) for each in kernels)
     count = f"{len(kernels)} kernel{'s' * (len(kernels) != 1)}"
     lines = [f"{count}: {_size(read)} read, {_size(written)} written"]
-    for each in kernels:
-        result = _type_text(each.root.dtype, each.root.shape)
-        sizes = f"{_size(each.read)} read, {_size(_bytes(each.root.dtype, each.root.shape))} written"
-        lines.append(f"kernel {each.number}: {result}, {sizes}")
-        lines += [f"    {text}" for text in each.inputs]
-        width = max(len(text) for text, _ in each.steps)
-        lines += [f"    {text.ljust(width)}  {place}" for text, place in each.steps]
+    for kernel in kernels:
+        result = f"{kernel.root.dtype} {kernel.root.shape}"
+        sizes = f"{_size(kernel.read)} read, {_size(_bytes(kernel.root.dtype, kernel.root.shape))} written"
+        lines.append(f"kernel {kernel.number}: {result}, {sizes}")
+        lines += [f"    {text}" for text in kernel.inputs]
+        width = max(len(text) for text, _ in kernel.steps)
+        lines += [f"    {text.ljust(width)}  {place}" for text, place in kernel.steps]
     return "\n".join(lines)
 
 
@@ -128,7 +128,7 @@ def _add(value: Any, kernel: _Kernel, kernels: list[_Kernel]) -> str:
         ]
         name = f"v{len(kernel.steps)}"
         text = f"{name} = {value.loop.operation.name}({', '.join(operands)})"
-        kinds = {each.dtype for each in value.operands if _is_value(each)}
+        kinds = {operand.dtype for operand in value.operands if _is_value(operand)}
         if kinds != {value.dtype}:
             text += f": {value.dtype}"
         kernel.steps.append((text, describe_place(*value.line)))
@@ -150,16 +150,12 @@ def _add_view(view: View, kernel: _Kernel) -> str:
     shape = tuple(length for length, step in zip(kernel.root.shape, strides, strict=True) if step)
     kernel.read += _bytes(view.dtype, shape)
     layout = "" if view.is_contiguous else f", strides {view.strides}"
-    kernel.inputs.append(f"{name}: {_type_text(view.dtype, view.shape)}{layout}")
+    kernel.inputs.append(f"{name}: {view.dtype} {view.shape}{layout}")
     return name
 
 
 def _bytes(dtype: Kind, shape: Shape) -> int:
     return dtype.itemsize * math.prod(shape)
-
-
-def _type_text(dtype: Kind, shape: Shape) -> str:
-    return f"{dtype} {shape}"
 
 
 def _size(count: float) -> str:

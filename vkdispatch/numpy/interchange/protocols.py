@@ -2,7 +2,8 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -25,20 +26,10 @@ from vkdispatch.numpy.sorting.searching import argsort, searchsorted, sort
 
 
 # With what several values for one place are combined before.
-_COMBINING = {
-    "add": "add",
-    "subtract": "add",
-    "multiply": "multiply",
-    "divide": "multiply",
-    **{
-        name: name
-        for name in ("maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or", "bitwise_xor")
-    },
-    **{
-        name: name
-        for name in ("logical_and", "logical_or", "logical_xor", "gcd", "lcm", "logaddexp", "hypot")
-    },
-}
+_COMBINING = {"add": "add", "subtract": "add", "multiply": "multiply", "divide": "multiply"}
+_COMBINING |= {name: name for name in ("maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or")}
+_COMBINING |= {name: name for name in ("bitwise_xor", "logical_and", "logical_or", "logical_xor", "gcd")}
+_COMBINING |= {name: name for name in ("lcm", "logaddexp", "hypot")}
 
 
 # Ufuncs that combine truth values.
@@ -64,7 +55,8 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
         return
     function, combine = UFUNCS[name], UFUNCS[_COMBINING[name]]
     places = reshape(arange(x.size), x.shape)[index]
-    given = values if isinstance(values, Array) else asarray(values, x.dtype if _is_weak(values) else None)
+    is_weak = isinstance(values, (int, float, complex)) and not isinstance(values, bool)
+    given = values if isinstance(values, Array) else asarray(values, x.dtype if is_weak else None)
     data = reshape(broadcast_to(given, places.shape), (-1,))
     places = reshape(places, (-1,))
     if not places.size:
@@ -79,17 +71,22 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
         following = concatenate([data[1:], data[:1]])
         data = choose(is_first & beside, combine(data, following), data)[is_first]
         places, rank = places[is_first], rank[is_first] // 2
+    with _flattened(x) as flat:
+        _set(name, flat, places, function(flat[places], data))
+
+
+@contextmanager
+def _flattened(x: Array) -> Iterator[Array]:
+    """Give the elements of an array along one axis; what is written to them goes to the array."""
     target = x if view_of(x).is_contiguous else x.copy()
-    flat = reshape(target, (-1,))
-    _set(name, flat, places, function(flat[places], data))
+    yield reshape(target, (-1,))
     if target is not x:
         x[...] = target
 
 
 def _ranks(places: Array) -> Array:
     """Return how many equal numbers come before each of sorted ones."""
-    found: Array = arange(places.size) - searchsorted(places, places)
-    return found
+    return arange(places.size) - searchsorted(places, places)
 
 
 def apply_at(name: str, x: Array, index: Any) -> None:
@@ -107,13 +104,10 @@ def apply_at(name: str, x: Array, index: Any) -> None:
         return
     places = sort(places)
     rank = _ranks(places)
-    target = x if view_of(x).is_contiguous else x.copy()
-    flat = reshape(target, (-1,))
-    for turn in range(int(rank.max()) + 1):
-        own = places[rank == turn]
-        _set(name, flat, own, function(flat[own]))
-    if target is not x:
-        x[...] = target
+    with _flattened(x) as flat:
+        for turn in range(int(rank.max()) + 1):
+            chosen = places[rank == turn]
+            _set(name, flat, chosen, function(flat[chosen]))
 
 
 def reduce_parts(name: str, x: Array, indices: Any, axis: Any = 0, dtype: Any = None) -> Array:
@@ -160,10 +154,6 @@ def reduce_parts(name: str, x: Array, indices: Any, axis: Any = 0, dtype: Any = 
         alone = asarray(single.reshape(-1, *(1,) * (x.ndim - 1)))
         data, counts = choose(alone, low, function(low, high)), halves
     return moveaxis(data.astype(kind, copy=False), 0, place)
-
-
-def _is_weak(value: Any) -> bool:
-    return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
 
 
 def _set(name: str, flat: Array, places: Array, result: Array) -> None:
@@ -230,12 +220,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     # operators of NumPy's scalars make such arrays
     inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     outputs = kwargs.get("out", ())
-    for each in (*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,))):
-        if _is_foreign(each):
-            return NotImplemented
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    if any(_is_foreign(operand) for operand in (*inputs, *outputs)):
+        return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     elements = (*inputs[:1], *inputs[2:]) if method == "at" else inputs  # without the indices
-    _refuse_host_arrays(f"np.{name}", (*elements, *_flat(outputs), kwargs.get("where")))
+    _refuse_host_arrays(f"np.{name}", (*elements, *outputs, kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this method; {_ON_HOST}")
@@ -264,21 +254,17 @@ _PLAIN = (Array, float, int, complex, np.number, np.bool_)
 _ON_HOST = "compute on the host with x.numpy()"
 
 
-def _flat(values: Any) -> tuple[Any, ...]:
-    return tuple(values) if isinstance(values, tuple) else (values,)
-
-
 def _is_foreign(value: Any) -> bool:
-    """Whether a value's own library is to compute instead."""
+    """Whether the library of an operand computes instead of this one."""
     if value is None or isinstance(value, (Array, np.ndarray, np.generic, Buffer)):
         return False
     return getattr(type(value), "__array_ufunc__", None) is not None
 
 
 def _refuse_host_arrays(name: str, values: Sequence[Any]) -> None:
-    for each in values:
-        if isinstance(each, Buffer) or (isinstance(each, np.ndarray) and each.ndim):
-            shown = describe(each) if isinstance(each, np.ndarray) else "a vd.Buffer"
+    for value in values:
+        if isinstance(value, Buffer) or (isinstance(value, np.ndarray) and value.ndim):
+            shown = describe(value) if isinstance(value, np.ndarray) else "a vd.Buffer"
             raise ArgumentTypeError(
                 f"{name}: got {shown} together with an Array; convert it with vnp.asarray, or read the Array "
                 "with x.numpy()"
@@ -302,11 +288,10 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     name = ufunc.__name__
     if name in parts.__all__:
         outputs = _options(name, kwargs, ("out",)).get("out")
-        if outputs is None:
-            return getattr(parts, name)(*inputs)
         if ufunc.nout == 2:
             return getattr(parts, name)(*inputs, out=outputs)
-        return finish(value_of(getattr(parts, name)(*inputs)), outputs, None, name)
+        result = getattr(parts, name)(*inputs)
+        return result if outputs is None else finish(value_of(result), outputs, None, name)
     if name in _PRODUCTS:
         options = _options(name, kwargs, ("out", "dtype", "casting", "axis", "axes"))
         return getattr(namespace(), name)(*inputs, **options)
@@ -351,7 +336,7 @@ def _reduce_by_halves(
     others = [each for each in range(x.ndim) if each not in places]
     lines = vnp.permute_dims(x, (*others, *places))
     rest = tuple(x.shape[each] for each in others)
-    lines = vnp.reshape(lines, (*rest, int(np.prod([x.shape[each] for each in places], dtype=np.int64))))
+    lines = vnp.reshape(lines, (*rest, int(np.prod([x.shape[place] for place in places], dtype=np.int64))))
     count = lines.shape[-1]
     if count == 0:
         start = _ASSOCIATIVE[name] if initial is None else initial
@@ -387,7 +372,7 @@ def _accumulate(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 
 def _outer(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    first, second = (asarray(each) for each in inputs)
+    first, second = (asarray(operand) for operand in inputs)
     grown = namespace().reshape(first, (*first.shape, *(1,) * second.ndim))
     return _call(ufunc, (grown, second), kwargs)
 
@@ -443,9 +428,9 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     TypeError
         This namespace lacks the function or one of the arguments, or the function refuses an argument.
     """
-    if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
+    if not all(issubclass(kind, (Array, np.ndarray, Buffer)) for kind in types):
         return NotImplemented
-    name = _describe_function(func)
+    name = f"{(func.__module__ or 'numpy').replace('numpy', 'np', 1)}.{func.__name__}"
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
@@ -456,10 +441,6 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
         if CONVERT not in str(error):
             raise
         raise ArgumentTypeError(f"{name}: {error}, or read the Arrays with x.numpy()") from None
-
-
-def _describe_function(func: Any) -> str:
-    return f"{(func.__module__ or 'numpy').replace('numpy', 'np', 1)}.{func.__name__}"
 
 
 @lru_cache(1024)

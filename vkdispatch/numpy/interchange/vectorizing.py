@@ -89,8 +89,8 @@ class _NumpyArithmetic:
 
     def apply(self, symbol: str, *operands: Any) -> Expr | None:
         """Return the result of an operator of numbers; None for vectors and matrices."""
-        exprs = [each for each in operands if isinstance(each, Expr)]
-        if not all(is_scalar(each.dtype) or is_complex(each.dtype) for each in exprs):
+        exprs = [operand for operand in operands if isinstance(operand, Expr)]
+        if not all(is_scalar(expr.dtype) or is_complex(expr.dtype) for expr in exprs):
             return None
         if symbol in _COMPARISONS:
             own = self.kind_of(exprs[0])
@@ -113,12 +113,11 @@ class _NumpyArithmetic:
 
     def unify(self, *operands: Any) -> list[Any]:
         """Return variables and numbers as variables of their common dtype."""
-        parts = [each._value() if hasattr(each, "var_type") else each for each in operands]
+        parts = [operand._value() if hasattr(operand, "var_type") else operand for operand in operands]
         kinds = tuple(map(self.kind_of, parts))
-        common = (
-            memory.resolve(np.add, (kinds[0], kinds[1]), self._is_wide(kinds))[0] if len(kinds) == 2 else None
-        )
-        if common is None:
+        if len(kinds) == 2:
+            common = memory.resolve(np.add, kinds, self._is_wide(kinds))[0]
+        else:
             common = np.result_type(*(0 if k is int else 0.0 if k is float else k for k in kinds))
         with compute_by(None):
             return [
@@ -127,9 +126,8 @@ class _NumpyArithmetic:
             ]
 
     def _is_wide(self, kinds: Sequence[Any]) -> bool:
-        return memory.default_real() == memory.float64 or any(
-            isinstance(k, np.dtype) and k.kind in "fc" for k in kinds
-        )
+        is_inexact = any(isinstance(kind, np.dtype) and kind.kind in "fc" for kind in kinds)
+        return is_inexact or memory.default_real() == memory.float64
 
     def _convert(self, value: Any, source: Any, target: memory.Kind, name: str) -> vc.ShaderVariable:
         if not isinstance(value, Expr):
@@ -170,7 +168,7 @@ class VectorizedFunction(Referenced):
         self._results = otypes
         self._doc = doc
         self._signature = signature
-        self._wanted = [_parse_annotation(each) for each in signature.parameters.values()]
+        self._wanted = [_parse_annotation(parameter) for parameter in signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
         self._edition = Edition(pyfunc, first=None)
         update_wrapper(self, pyfunc)
@@ -223,14 +221,13 @@ class VectorizedFunction(Referenced):
             found = self._loops.setdefault(key, self._make_loops(kinds))
             self._edition.settle()
         loops, is_tuple = found
-        shapes = [each.shape for each in values if type(each) is Node or type(each) is memory.View]
+        shapes = [value.shape for value in values if type(value) is Node or type(value) is memory.View]
         shape = broadcast_shapes(shapes, self.__name__)
         operands = make_values(values, kinds, self.__name__)
         results = [array_of(make_node(loop, operands, shape, math.prod(shape))) for loop in loops]
         return tuple(results) if is_tuple else results[0]
 
     def _kinds_of(self, values: Sequence[Any]) -> tuple[memory.Kind, ...]:
-        """Return the dtypes with which the function is called."""
         given = [each.dtype for each in values if type(each) is Node or type(each) is memory.View]
         kinds = []
         for value, wanted in zip(values, self._wanted, strict=True):
@@ -276,7 +273,7 @@ class VectorizedFunction(Referenced):
             register = vc.new_register(compute_type(memory.kernel_type(kind)))
             with vc.scope_block():
                 # `x += 1` in the function changes a register, and the operands belong to others too
-                own = [vc.new_register(each.var_type, each) for each in operands]
+                own = [vc.new_register(operand.var_type, operand) for operand in operands]
                 arithmetic = _NumpyArithmetic()
                 for each, own_kind in zip(own, kinds, strict=True):
                     arithmetic.note(each, own_kind)
@@ -342,12 +339,10 @@ def vectorize(
         return lambda function: vectorize(function, otypes, doc)
     if not callable(pyfunc):
         raise ArgumentTypeError(f"pyfunc: expected a function, got {describe(pyfunc)}")
-    kinds = None if otypes is None else [memory.parse_dtype(each, "otypes") for each in _as_sequence(otypes)]
-    return VectorizedFunction(pyfunc, kinds, doc)
-
-
-def _as_sequence(otypes: Any) -> Sequence[Any]:
-    return otypes if isinstance(otypes, (str, list, tuple)) else [otypes]
+    if otypes is not None:
+        given = otypes if isinstance(otypes, (str, list, tuple)) else [otypes]
+        otypes = [memory.parse_dtype(dtype, "otypes") for dtype in given]
+    return VectorizedFunction(pyfunc, otypes, doc)
 
 
 def _parse_annotation(parameter: inspect.Parameter) -> Any:
@@ -368,9 +363,9 @@ def _parse_type(annotation: Any, name: str) -> Any:
 def _usual_kind(wanted: Any) -> memory.Kind:
     if isinstance(wanted, np.dtype):
         return wanted
-    return {bool: memory.bool_, int: memory.int64}.get(wanted) or (
-        memory.default_real() if wanted is float else memory.default_complex()
-    )
+    if wanted in (bool, int):
+        return memory.bool_ if wanted is bool else memory.int64
+    return memory.default_real() if wanted is float else memory.default_complex()
 
 
 def _weak_kind(number: Any, given: Sequence[memory.Kind]) -> memory.Kind:

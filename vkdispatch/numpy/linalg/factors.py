@@ -5,8 +5,8 @@ matrix factors a panel, an invocation for each column or row solves with its tri
 the rest.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,21 @@ _SMALL = 32
 # The columns of a panel.
 _PANEL = 32
 _GROUP = 256
-_LARGE_GROUP = 1024
 _MAX_GROUPS = 32768
 
 _UINT32 = np.dtype(np.uint32)
-_NUMBERS = ("n", "first", "end", "start", "columns", "blocks")
+
+
+class Numbers(NamedTuple):
+    """Numbers that all kernels get: see `launch`. The last one is how many workgroups there are."""
+
+    n: Any
+    first: Any
+    end: Any
+    start: Any
+    columns: Any
+    blocks: Any
+    groups: Any
 
 
 def _magnitude(x: Any) -> Any:
@@ -74,10 +84,26 @@ def _swap(numbers: Any, first: Any, second: Any) -> None:
 def trace_factoring(
     name: str, body: Callable[..., None], buffers: list[tuple[str, DType]], group: int
 ) -> ShaderFunction:
-    """Trace a kernel with buffers and the numbers of `launch` as arguments."""
-    arguments: list[tuple[str, Any]] = [(each, buffer[kind]) for each, kind in buffers]
-    arguments += [(each, constant[dt.uint32]) for each in (*_NUMBERS, "groups")]
-    return trace_kernel(name, body, arguments, group, "groups")
+    """Trace a kernel with buffers and `Numbers` as arguments."""
+
+    def unpack(*variables: Any) -> None:
+        body(*variables[: len(buffers)], Numbers(*variables[len(buffers) :]))
+
+    arguments: list[tuple[str, Any]] = [(argument, buffer[kind]) for argument, kind in buffers]
+    arguments += [(argument, constant[dt.uint32]) for argument in Numbers._fields]
+    return trace_kernel(name, unpack, arguments, group, "groups")
+
+
+def wait_for_shared() -> None:
+    """Let the invocations of a workgroup see what all of them wrote to shared memory."""
+    vc.memory_barrier_shared()
+    vc.barrier()
+
+
+def wait_for_buffers() -> None:
+    """Let the invocations of a workgroup see what all of them wrote to buffers."""
+    vc.memory_barrier()
+    vc.barrier()
 
 
 def launch(kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int) -> None:
@@ -88,7 +114,7 @@ def launch(kernel: ShaderFunction, views: list[View], sizes: dict[str, int], cou
     for start in range(0, count, step):
         numbers = {**sizes, "start": start, "blocks": blocks}
         groups = min(step, count - start) * blocks
-        kernel(*buffers, *(numbers.get(name, 0) for name in _NUMBERS), groups)
+        kernel(*buffers, *(numbers.get(name, 0) for name in Numbers._fields[:-1]), groups)
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -105,18 +131,8 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
     together = 1 if small else 4
     real = component_type(kind)
 
-    def lu(  # noqa: PLR0913  the arguments of a kernel
-        a: Any,
-        pivots: Any,
-        singular: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
-    ) -> None:
+    def lu(a: Any, pivots: Any, singular: Any, numbers: Numbers) -> None:
+        n, first, end, start = numbers[:4]
         t = vc.local_invocation_index().to_register()
         matrix = (vc.workgroup_id().x + start).to_register()
         rows, width = (n - first).to_register(), (end - first).to_register()
@@ -127,8 +143,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
             held = vc.shared_buffer(kind, _SMALL * _SMALL)
             with vc.for_block(t, n * n, group) as at:
                 held[at] = a[base + at]
-            vc.memory_barrier_shared()
-            vc.barrier()
+            wait_for_shared()
         else:
             held = a
 
@@ -145,8 +160,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                     place[:] = row
             sizes[t] = best
             places[t] = place
-            vc.memory_barrier_shared()
-            vc.barrier()
+            wait_for_shared()
             step = group // 2
             while step:
                 with vc.if_block(t < step):
@@ -156,8 +170,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                     with vc.if_block(vc.logical_or(other > own, vc.logical_and(other == own, there < here))):
                         sizes[t] = other
                         places[t] = there
-                vc.memory_barrier_shared()
-                vc.barrier()
+                wait_for_shared()
                 step //= 2
             chosen = places[0].to_register()
             largest = sizes[0].to_register()
@@ -167,8 +180,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                     singular[matrix] = 1
             with vc.if_block(chosen != j), vc.for_block(t, width, group) as column:
                 _swap(held, place_of(j, column), place_of(chosen, column))
-            vc.memory_barrier()
-            vc.barrier()
+            wait_for_buffers()
             with vc.if_block(largest != 0):
                 pivot = held[place_of(j, j)].to_register()
                 with vc.for_block(j + 1 + t, rows, group) as below:
@@ -182,8 +194,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                         for i in range(together):
                             with vc.if_block(along + i < width):
                                 held[place_of(below, along + i)] = values[i] - factor * top[i]
-            vc.memory_barrier()
-            vc.barrier()
+            wait_for_buffers()
         if small:
             with vc.for_block(t, n * n, group) as back:
                 a[base + back] = held[back]
@@ -196,9 +207,8 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
 def _columns_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
 
-    def lu_columns(  # noqa: PLR0913  the arguments of a kernel
-        a: Any, pivots: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
-    ) -> None:
+    def lu_columns(a: Any, pivots: Any, numbers: Numbers) -> None:
+        n, first, end, start, _, blocks, _ = numbers
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()
         base = (matrix * n * n).to_register()
@@ -219,9 +229,8 @@ def _columns_kernel(kind: DType) -> ShaderFunction:
 def _swap_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps the rows of right sides as those of their matrices."""
 
-    def swap_rows(  # noqa: PLR0913  the arguments of a kernel
-        b: Any, pivots: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
-    ) -> None:
+    def swap_rows(b: Any, pivots: Any, numbers: Numbers) -> None:
+        n, first, end, start, columns, blocks, _ = numbers
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()
         base = (matrix * n * columns).to_register()
@@ -236,9 +245,8 @@ def _swap_kernel(kind: DType) -> ShaderFunction:
 def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
     """Return the kernel that solves with rows `first` to `end`, of the unit lower or the upper triangle."""
 
-    def solve_triangle(  # noqa: PLR0913  the arguments of a kernel
-        b: Any, a: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
-    ) -> None:
+    def solve_triangle(b: Any, a: Any, numbers: Numbers) -> None:
+        n, first, end, start, columns, blocks, _ = numbers
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()
         base, own = (matrix * n * n).to_register(), (matrix * n * columns).to_register()
@@ -263,17 +271,8 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
     group = _PANEL
     real = component_type(kind)
 
-    def cholesky_block(  # noqa: PLR0913  the arguments of a kernel
-        a: Any,
-        indefinite: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
-    ) -> None:
+    def cholesky_block(a: Any, indefinite: Any, numbers: Numbers) -> None:
+        n, first, end, start = numbers[:4]
         t = vc.local_invocation_index().to_register()
         matrix = (vc.workgroup_id().x + start).to_register()
         base = (matrix * n * n).to_register()
@@ -281,8 +280,7 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
         width = (end - first).to_register()
         with vc.for_block(t, width * width, group) as at:
             memory[at] = a[base + (first + at // width) * n + first + at % width]
-        vc.memory_barrier_shared()
-        vc.barrier()
+        wait_for_shared()
         with vc.for_block((first - first), width) as j:
             left = real_part(memory[j * width + j].to_register()).to_register()
             vc.barrier()
@@ -292,18 +290,15 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
                 memory[j * width + j] = from_real(kind, vc.sqrt(left))
             root = vc.sqrt(left).to_register()
             with vc.for_block((j + 1 + t), width, group) as row:
-                memory[row * width + j] = memory[row * width + j] * from_real(
-                    kind, (vc.to_dtype(real, 1) / root).to_register()
-                )
-            vc.memory_barrier_shared()
-            vc.barrier()
+                inverse = from_real(kind, (vc.to_dtype(real, 1) / root).to_register())
+                memory[row * width + j] = memory[row * width + j] * inverse
+            wait_for_shared()
             with vc.for_block((j + 1 + t), width, group) as below:
                 factor = memory[below * width + j].to_register()
                 with vc.for_block((j + 1), below + 1) as k:
                     other = conjugate(memory[k * width + j].to_register())
                     memory[below * width + k] = memory[below * width + k] - factor * other
-            vc.memory_barrier_shared()
-            vc.barrier()
+            wait_for_shared()
         with vc.for_block(t, width * width, group) as back:
             a[base + (first + back // width) * n + first + back % width] = memory[back]
 
@@ -314,9 +309,8 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
 def _rows_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that solves the rows below a factored square with it."""
 
-    def cholesky_rows(
-        a: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
-    ) -> None:
+    def cholesky_rows(a: Any, numbers: Numbers) -> None:
+        n, first, end, start, _, blocks, _ = numbers
         number = vc.workgroup_id().x
         base = ((number // blocks + start) * n * n).to_register()
         row = (end + number % blocks * _GROUP + vc.local_invocation_index()).to_register()
@@ -373,12 +367,10 @@ def any_flag(flags: View) -> bool:
     return bool(read_view(flags).any())
 
 
-def _choose_group(rows: int, a: View) -> int:
+def choose_group(groups: Sequence[int], rows: int, a: View) -> int:
     """Return how many invocations factor a panel: few rows each, for the panel has one workgroup only."""
-    if rows <= 4 * _GROUP:
-        return _GROUP
-    most = min(_LARGE_GROUP, device_facts(a.storage.context).max_group)
-    return _LARGE_GROUP if most == _LARGE_GROUP else _GROUP
+    most = device_facts(a.storage.context).max_group
+    return next((group for group in groups if rows <= 4 * group or group * 4 > most), groups[-1])
 
 
 def factor_lu(a: View) -> tuple[View, View]:
@@ -404,7 +396,7 @@ def factor_lu(a: View) -> tuple[View, View]:
         sizes = {"n": n, "first": first, "end": end}
         block = block_of(a, (first, n), (first, end))
         panel = gather(turn_matrices(block))
-        group = _choose_group(n - first, a)
+        group = choose_group((_GROUP, 4 * _GROUP), n - first, a)
         launch(_lu_kernel(kind, group), [panel, pivots, singular], sizes, count, 0)
         assign(block, turn_matrices(panel))
         launch(_columns_kernel(kind), [a, pivots], sizes, count, n)

@@ -35,14 +35,6 @@ class PerformanceWarning(UserWarning):
 _warned: set[str] = set()
 
 
-def _warn_host(name: str) -> None:
-    if name not in _warned:
-        _warned.add(name)
-        warnings.warn(
-            f"{name} runs by LAPACK on the host: its arguments and results are copied", PerformanceWarning, 4
-        )
-
-
 class SVDResult(NamedTuple):
     """What `svd` returns."""
 
@@ -67,26 +59,30 @@ class EighResult(NamedTuple):
 
 def _take_host(name: str, arrays: Sequence[Array]) -> "list[np.ndarray[Any, Any]]":
     refuse_recording()
-    _warn_host(name)
-    return [each.numpy() for each in arrays]
+    if name not in _warned:
+        _warned.add(name)
+        text = f"{name} runs by LAPACK on the host: its arguments and results are copied"
+        warnings.warn(text, PerformanceWarning, 3)
+    return [array.numpy() for array in arrays]
 
 
 def _give_back(value: Any, arrays: Sequence[Array]) -> Array:
     """Return a result of the host, in single precision where integers become that here."""
     found = np.asarray(value)
     if default_real() != float64 and all(
-        each.dtype.itemsize < 8 or each.dtype.kind in "biu" for each in arrays
+        array.dtype.itemsize < 8 or array.dtype.kind in "biu" for array in arrays
     ):
         narrow = {"f": np.float32, "c": np.complex64}.get(found.dtype.kind)
         found = found if narrow is None else found.astype(narrow)
     return from_numpy(found, arrays[0].device)
 
 
-def _call_host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
-    found = function(*_take_host(name, arrays))
-    if isinstance(found, tuple):
-        return tuple(_give_back(each, arrays) for each in found)
-    return _give_back(found, arrays)
+def _call_host(name: str, function: Callable[..., Any], *arrays: Array) -> Array:
+    return _give_back(function(*_take_host(name, arrays)), arrays)
+
+
+def _call_host_for_several(name: str, function: Callable[..., Any], *arrays: Array) -> tuple[Array, ...]:
+    return tuple(_give_back(result, arrays) for result in function(*_take_host(name, arrays)))
 
 
 _numpy_linalg: Any = np.linalg
@@ -110,17 +106,17 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
     Array([3., 2.], dtype=float64)
     """
     array = require_array(x)
-    if not compute_uv and not hermitian:
-        return svdvals(array)
+    if not compute_uv:
+        if not hermitian:
+            return svdvals(array)
+        return _call_host("svd", lambda a: _numpy_linalg.svd(a, full_matrices, False, True), array)
     tall = None if full_matrices or hermitian else _split_tall(array)
-    found = _call_host(
-        "svd",
-        lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian),
-        array if tall is None else tall[1],
-    )
-    if tall is not None:
-        found = (matmul(tall[0], found[0]), *found[1:])
-    return SVDResult(*found) if compute_uv else found
+
+    def decompose(a: Any) -> Any:
+        return _numpy_linalg.svd(a, full_matrices, True, hermitian)
+
+    u, s, vh = _call_host_for_several("svd", decompose, array if tall is None else tall[1])
+    return SVDResult(u if tall is None else matmul(tall[0], u), s, vh)
 
 
 def svdvals(x: Any, /) -> Array:
@@ -133,10 +129,8 @@ def svdvals(x: Any, /) -> Array:
     """
     array = require_array(x)
     tall = _split_tall(array)
-    found: Array = _call_host(
-        "svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), array if tall is None else tall[1]
-    )
-    return found
+    source = array if tall is None else tall[1]
+    return _call_host("svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), source)
 
 
 def _check_triangle(name: str) -> str:
@@ -155,9 +149,8 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
     Array([1., 3.], dtype=float64)
     """
     part = _check_triangle(UPLO)
-    return EighResult(
-        *_call_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), require_square(x, "eigh"))
-    )
+    array = require_square(x, "eigh")
+    return EighResult(*_call_host_for_several("eigh", lambda a: _numpy_linalg.eigh(a, part), array))
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
@@ -169,10 +162,8 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
     Array([1., 3.], dtype=float64)
     """
     part = _check_triangle(UPLO)
-    found: Array = _call_host(
-        "eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), require_square(x, "eigvalsh")
-    )
-    return found
+    array = require_square(x, "eigvalsh")
+    return _call_host("eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), array)
 
 
 def eig(x: Any, /) -> EigResult:
@@ -187,8 +178,7 @@ def eig(x: Any, /) -> EigResult:
     Array([2.+0.j, 3.+0.j], dtype=complex128)
     """
     array = require_square(x, "eig")
-    found = _call_host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), array)
-    return EigResult(*found)
+    return EigResult(*_call_host_for_several("eig", lambda a: map(_complex, _numpy_linalg.eig(a)), array))
 
 
 def eigvals(x: Any, /) -> Array:
@@ -200,16 +190,11 @@ def eigvals(x: Any, /) -> Array:
     Array([2.+0.j, 3.+0.j], dtype=complex128)
     """
     array = require_square(x, "eigvals")
-    found: Array = _call_host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), array)
-    return found
+    return _call_host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), array)
 
 
 def _complex(values: Any) -> Any:
     return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
-
-
-def _number(value: Any) -> Any:
-    return value.numpy() if isinstance(value, Array) else value
 
 
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
@@ -221,12 +206,13 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     Array([[0.5, 0. ],
            [0. , 0. ]], dtype=float64)
     """
-    array, limit = require_array(x), _number(rcond if rtol is None else rtol)
+    array, limit = require_array(x), rcond if rtol is None else rtol
+    if isinstance(limit, Array):
+        limit = limit.numpy()
     tall = None if hermitian else _split_tall(array)
-    found: Array = _call_host(
-        "pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), array if tall is None else tall[1]
-    )
-    return found if tall is None else matmul(found, conjugate(matrix_transpose(tall[0])))
+    source = array if tall is None else tall[1]
+    inverse = _call_host("pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), source)
+    return inverse if tall is None else matmul(inverse, conjugate(matrix_transpose(tall[0])))
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
@@ -263,8 +249,7 @@ def cond(x: Any, p: Any = None) -> Array:
     >>> float(vnp.linalg.cond(vnp.asarray([[2.0, 0.0], [0.0, 1.0]])))
     2.0
     """
-    found: Array = _call_host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
-    return found
+    return _call_host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
 
 
 def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:

@@ -18,7 +18,6 @@ from vkdispatch.numpy.linalg.host import svdvals
 
 
 def _with_fractions(x: Array) -> Array:
-    """Return an array whose numbers are real or complex."""
     return x if x.dtype.kind in "fc" else x.astype(default_real())
 
 
@@ -51,8 +50,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         squares = size * size
         if array.dtype.kind == "c":
             squares = real_of(array) ** 2 + imag_of(array) ** 2
-        length: Array = sqrt(total(squares, axis=axis, keepdims=keepdims))
-        return length
+        return sqrt(total(squares, axis=axis, keepdims=keepdims))
     sums: Array = total(size**ord, axis=axis, keepdims=keepdims)
     return array_of(apply_ufunc("power", (value_of(sums), 1 / ord)))
 

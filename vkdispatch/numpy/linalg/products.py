@@ -15,13 +15,14 @@ from vkdispatch.numpy.basics.elementwise import conjugate, multiply
 from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.joining import stack
 from vkdispatch.numpy.basics.manipulation import diagonal as diagonal_of
+from vkdispatch.numpy.basics.manipulation import moveaxis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_from, check_cast, store_result, value_of
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import Kind, Shape, Storage, View, kernel_type, parse_dtype
+from vkdispatch.numpy.core.memory import Kind, Shape, View, kernel_type, parse_dtype
 
 LinAlgError = np.linalg.LinAlgError
 
@@ -33,13 +34,8 @@ def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
     own = shape[-2:] if len(shape) == 2 else (count, *shape[-2:])
     if view.is_whole:
         return as_buffer(view, own), False
-    turned = View(
-        view.storage,
-        (*view.shape[:-2], view.shape[-1], view.shape[-2]),
-        view.dtype,
-        view.offset,
-        (*view.strides[:-2], view.strides[-1], view.strides[-2]),
-    )
+    lengths, strides = ((*sizes[:-2], sizes[-1], sizes[-2]) for sizes in (view.shape, view.strides))
+    turned = View(view.storage, lengths, view.dtype, view.offset, strides)
     if turned.is_whole:
         return as_buffer(turned, (*own[:-2], own[-1], own[-2])), True
     return as_buffer(gather(view), own), False
@@ -82,7 +78,7 @@ def matmul(
     if axes is not None:
         a, b, places = _matrices_last(a, b, axes)
         product = matmul(a, b, dtype=kind, casting=casting)
-        product = manipulation.moveaxis(product, tuple(range(-len(places), 0)), places) if places else product
+        product = moveaxis(product, tuple(range(-len(places), 0)), places) if places else product
         return _store_product(out, product, casting)
     first = manipulation.expand_dims(a, 0) if a.ndim == 1 else a
     second = manipulation.expand_dims(b, 1) if b.ndim == 1 else b
@@ -97,9 +93,8 @@ def matmul(
         shape = shape[:-1]
     if a.ndim == 1:
         shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
-    return _store_product(
-        out, result if shape == result.shape else manipulation.reshape(result, shape), casting
-    )
+    product = result if shape == result.shape else reshape(result, shape)
+    return _store_product(out, product, casting)
 
 
 def _store_product(out: Any, product: Array, casting: Any) -> Array:
@@ -114,20 +109,16 @@ def _matrices_last(a: Array, b: Array, axes: Any) -> tuple[Array, Array, tuple[i
     sizes = [min(a.ndim, 2), min(b.ndim, 2)]
     sizes.append(sum(sizes) - 2)
     try:
-        given = [
-            (each,) if isinstance(each, int) else tuple(operator.index(place) for place in each)
-            for each in axes
-        ]
+        given = [(axis,) if isinstance(axis, int) else tuple(map(operator.index, axis)) for axis in axes]
     except TypeError:
         raise ArgumentTypeError(f"axes: expected three tuples of ints, got {axes!r}") from None
-    if [len(each) for each in given] != sizes:
+    if [len(array) for array in given] != sizes:
         raise ArgumentValueError(f"axes: expected tuples of {sizes} axes, got {axes!r}")
-    first = manipulation.moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
-    return first, manipulation.moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
+    first = moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
+    return first, moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
 
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:
-    """Multiply arrays of matrices whose shapes fit."""
     rows, length, columns = first.shape[-2], first.shape[-1], second.shape[-1]
     is_batched = first.ndim > 2 or second.ndim > 2
     batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
@@ -142,27 +133,26 @@ def _multiply(first: Array, second: Array, kind: Kind) -> Array:
         first, second = _fit_batches(first, second, batch)
     left, left_turned = _matrices(first, first.shape)
     right, right_turned = _matrices(second, second.shape)
-    made = multiply_matrices(
-        left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=kernel_type(kind)
-    )
-    return array_of(View(Storage(made), final, kind))
+    own = kernel_type(kind)
+    product = multiply_matrices(left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=own)
+    return array_from(product, final)
 
 
 def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Array]:
     """Return arrays of matrices of which each has one or as many as the product."""
     count = math.prod(batch)
     sides = []
-    for each in (first, second):
-        own = math.prod(each.shape[:-2])
+    for side in (first, second):
+        own = math.prod(side.shape[:-2])
         if own == 1:
-            sides.append(manipulation.reshape(each, each.shape[-2:]))
+            sides.append(reshape(side, side.shape[-2:]))
         elif own == count:
-            sides.append(each)
+            sides.append(side)
         else:
-            sides.append(manipulation.broadcast_to(each, (*batch, *each.shape[-2:])))
+            sides.append(manipulation.broadcast_to(side, (*batch, *side.shape[-2:])))
     first, second = sides
     if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
-        first = manipulation.reshape(first, (-1, first.shape[-1]))  # one tall matrix
+        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
     return first, second
 
 
@@ -221,8 +211,7 @@ def inner(x1: Any, x2: Any, /) -> Array:
     """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        scaled: Array = multiply(a, b)
-        return scaled
+        return multiply(a, b)
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
@@ -234,9 +223,7 @@ def vdot(x1: Any, x2: Any, /) -> Array:
     >>> vnp.vdot(vnp.asarray([1j, 2]), vnp.asarray([1j, 3]))
     Array(7.+0.j, dtype=complex128)
     """
-    return vecdot(
-        manipulation.reshape(require_array(x1, "x1"), -1), manipulation.reshape(require_array(x2, "x2"), -1)
-    )
+    return vecdot(reshape(require_array(x1, "x1"), -1), reshape(require_array(x2, "x2"), -1))
 
 
 def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
@@ -248,13 +235,8 @@ def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int64)
     """
-    return store_result(
-        out,
-        multiply(
-            manipulation.reshape(require_array(x1, "x1"), (-1, 1)),
-            manipulation.reshape(require_array(x2, "x2"), (1, -1)),
-        ),
-    )
+    column, row = reshape(require_array(x1, "x1"), (-1, 1)), reshape(require_array(x2, "x2"), (1, -1))
+    return store_result(out, multiply(column, row))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
@@ -269,7 +251,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     if not (a.ndim and b.ndim):
         raise ArgumentValueError("vecdot: operands need at least one axis")
     if axis != -1:
-        a, b = manipulation.moveaxis(a, axis, -1), manipulation.moveaxis(b, axis, -1)
+        a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentValueError(f"vecdot: the axis has {a.shape[-1]} elements in x1, {b.shape[-1]} in x2")
     kind = manipulation.result_type(a, b)
@@ -294,12 +276,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
             raise ArgumentValueError(f"axes: expected 0 to {min(a.ndim, b.ndim)}, got {count}")
         first, second = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     else:
-        first = manipulation.parse_axes(
-            tuple(axes[0]) if hasattr(axes[0], "__iter__") else axes[0], a.ndim, "axes[0]"
-        )
-        second = manipulation.parse_axes(
-            tuple(axes[1]) if hasattr(axes[1], "__iter__") else axes[1], b.ndim, "axes[1]"
-        )
+        given = [tuple(side) if hasattr(side, "__iter__") else side for side in (axes[0], axes[1])]
+        first = manipulation.parse_axes(given[0], a.ndim, "axes[0]")
+        second = manipulation.parse_axes(given[1], b.ndim, "axes[1]")
     if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
         raise ArgumentValueError(f"axes: shapes {a.shape} and {b.shape} do not agree along {axes}")
     kept_a = [i for i in range(a.ndim) if i not in first]
@@ -307,11 +286,9 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     length = math.prod(a.shape[i] for i in first)
     rows = tuple(a.shape[i] for i in kept_a)
     columns = tuple(b.shape[i] for i in kept_b)
-    left = manipulation.reshape(manipulation.permute_dims(a, (*kept_a, *first)), (math.prod(rows), length))
-    right = manipulation.reshape(
-        manipulation.permute_dims(b, (*second, *kept_b)), (length, math.prod(columns))
-    )
-    return manipulation.reshape(matmul(left, right), (*rows, *columns))
+    left = reshape(manipulation.permute_dims(a, (*kept_a, *first)), (math.prod(rows), length))
+    right = reshape(manipulation.permute_dims(b, (*second, *kept_b)), (length, math.prod(columns)))
+    return reshape(matmul(left, right), (*rows, *columns))
 
 
 def cross(
@@ -327,14 +304,14 @@ def cross(
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = manipulation.moveaxis(a, axisa, -1), manipulation.moveaxis(b, axisb, -1)
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ArgumentValueError(
             f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}"
         )
     u, v, w = (a[..., i] for i in range(3))
     x, y, z = (b[..., i] for i in range(3))
-    return manipulation.moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
+    return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -371,11 +348,9 @@ def kron(x1: Any, x2: Any) -> Array:
     ndim = max(a.ndim, b.ndim)
     left = (1,) * (ndim - a.ndim) + a.shape
     right = (1,) * (ndim - b.ndim) + b.shape
-    wide = multiply(
-        manipulation.reshape(a, tuple(n for length in left for n in (length, 1))),
-        manipulation.reshape(b, tuple(n for length in right for n in (1, length))),
-    )
-    return manipulation.reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
+    rows = reshape(a, tuple(n for length in left for n in (length, 1)))
+    columns = reshape(b, tuple(n for length in right for n in (1, length)))
+    return reshape(multiply(rows, columns), tuple(m * n for m, n in zip(left, right, strict=True)))
 
 
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
@@ -402,12 +377,12 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
         matrices[0] = manipulation.expand_dims(given[0], 0)
     if given[-1].ndim == 1:
         matrices[-1] = manipulation.expand_dims(given[-1], 1)
-    if any(each.ndim != 2 for each in matrices):
+    if any(matrix.ndim != 2 for matrix in matrices):
         raise LinAlgError("multi_dot: expected matrices, and vectors as the first and the last array only")
     sides = [matrices[0].shape[0], *(each.shape[1] for each in matrices)]
     result = _multiply_chain(matrices, _split_chain(sides), 0, len(matrices) - 1)
     shape = result.shape[given[0].ndim == 1 : 2 - (given[-1].ndim == 1)]
-    return store_result(out, manipulation.reshape(result, shape))
+    return store_result(out, reshape(result, shape))
 
 
 def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -431,6 +406,5 @@ def _multiply_chain(
     if first == last:
         return matrices[first]
     at = splits[first, last]
-    return matmul(
-        _multiply_chain(matrices, splits, first, at), _multiply_chain(matrices, splits, at + 1, last)
-    )
+    left = _multiply_chain(matrices, splits, first, at)
+    return matmul(left, _multiply_chain(matrices, splits, at + 1, last))

@@ -5,11 +5,12 @@ One workgroup for each matrix factors a panel of columns into reflectors, whose 
 of rows are factored at the same time, and then their triangles (TSQR: Demmel, Grigori, Hoemmen, Langou 2012).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type, is_complex
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.tuning import memoize
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign
@@ -53,7 +54,7 @@ def _square_ratio(x: Any, scale: Any) -> Any:
     """Return the squared size of x / scale."""
     parts = (x.real, x.imag) if is_complex(x.var_type) else (x,)
     ratios = [(part / scale).to_register() for part in parts]
-    return sum((each * each for each in ratios[1:]), ratios[0] * ratios[0])
+    return sum((ratio * ratio for ratio in ratios[1:]), ratios[0] * ratios[0])
 
 
 def _largest_part(x: Any) -> Any:
@@ -62,6 +63,21 @@ def _largest_part(x: Any) -> Any:
 
 def _imaginary_part(x: Any) -> Any:
     return x.imag if is_complex(x.var_type) else vc.to_dtype(x.var_type, 0)
+
+
+def _reduce_group(parts: Any, t: Any, group: int, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    """Combine the values of all invocations of a workgroup, by halves in shared memory."""
+    parts[t] = value
+    factors.wait_for_shared()
+    step = group // 2
+    while step:
+        with vc.if_block(t < step):
+            parts[t] = combine(parts[t].to_register(), parts[t + step].to_register())
+        factors.wait_for_shared()
+        step //= 2
+    result = parts[0].to_register()
+    vc.barrier()
+    return result
 
 
 @memoize
@@ -74,43 +90,19 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
     # how many invocations have one column
     lanes = group // _PANEL
 
-    def qr_panel(  # noqa: PLR0913  the arguments of a kernel
-        a: Any,
-        v: Any,
-        scales: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
-    ) -> None:
+    def qr_panel(a: Any, v: Any, scales: Any, numbers: factors.Numbers) -> None:
+        n, first, end, start = numbers[:4]
         t = vc.local_invocation_index().to_register()
         matrix = (vc.workgroup_id().x + start).to_register()
         rows, width = (n - first).to_register(), (end - first).to_register()
         base = (matrix * rows * width).to_register()
-        numbers = vc.shared_buffer(real, group)
+        parts = vc.shared_buffer(real, group)
         sums = vc.shared_buffer(kind, group)
         own_column, lane = (t // lanes).to_register(), (t % lanes).to_register()
         zero, one = vc.to_dtype(real, 0), vc.to_dtype(real, 1)
 
-        def wait() -> None:
-            vc.memory_barrier_shared()
-            vc.barrier()
-
         def reduce(value: Any, combine: Any) -> Any:
-            numbers[t] = value
-            wait()
-            step = group // 2
-            while step:
-                with vc.if_block(t < step):
-                    numbers[t] = combine(numbers[t].to_register(), numbers[t + step].to_register())
-                wait()
-                step //= 2
-            found = numbers[0].to_register()
-            vc.barrier()
-            return found
+            return _reduce_group(parts, t, group, value, combine)
 
         with vc.for_block(width) as j:
             line = (base + j * rows).to_register()
@@ -136,8 +128,7 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
                 pivot = (alpha - factors.from_real(kind, beta)).to_register()
                 with vc.for_block(j + 1 + t, rows, group) as row:
                     a[line + row] = factors.divide(a[line + row].to_register(), pivot)
-            vc.memory_barrier()
-            vc.barrier()
+            factors.wait_for_buffers()
             with vc.if_block(t == 0):
                 scales[matrix * width + j] = tau
                 with vc.if_block(is_left):
@@ -147,11 +138,10 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
             has_column = vc.logical_and(other < width, is_left).to_register()
             product = vc.new_register(kind, factors.from_real(kind, zero))
             with vc.if_block(has_column), vc.for_block(j + 1 + lane, rows, lanes) as row:
-                product[:] = (
-                    product + factors.conjugate(a[line + row].to_register()) * a[beside + row].to_register()
-                )
+                turned = factors.conjugate(a[line + row].to_register())
+                product[:] = product + turned * a[beside + row].to_register()
             sums[t] = product
-            wait()
+            factors.wait_for_shared()
             whole = vc.new_register(kind, factors.from_real(kind, zero))
             with vc.if_block(has_column):
                 whole[:] = a[beside + j]
@@ -164,8 +154,7 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
             vc.barrier()
             with vc.if_block(vc.logical_and(has_column, lane == 0)):
                 a[beside + j] = a[beside + j].to_register() - whole
-            vc.memory_barrier()
-            vc.barrier()
+            factors.wait_for_buffers()
         with vc.for_block(width) as column, vc.for_block(t, rows, group) as row:
             place = (base + column * rows + row).to_register()
             value = a[place].to_register()
@@ -181,18 +170,8 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
 def _triangle_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that makes T of products and scales of reflectors: an invocation for each row."""
 
-    def qr_triangle(  # noqa: PLR0913  the arguments of a kernel
-        triangle: Any,
-        products: Any,
-        scales: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
-    ) -> None:
+    def qr_triangle(triangle: Any, products: Any, scales: Any, numbers: factors.Numbers) -> None:
+        _, first, end, start = numbers[:4]
         matrix = (vc.workgroup_id().x + start).to_register()
         width = (end - first).to_register()
         base = (matrix * width * width).to_register()
@@ -215,7 +194,6 @@ def _triangle_kernel(kind: DType) -> ShaderFunction:
 
 
 def _multiply(left: View, right: View, *, turn_left: bool = False, turn_right: bool = False) -> View:
-    """Return products of matrices, `(count, ...)` both."""
     kind = left.dtype
     a, b = as_buffer(gather(left), left.shape), as_buffer(gather(right), right.shape)
     product = matmul(a, b, transpose_a=turn_left, transpose_b=turn_right)
@@ -238,12 +216,6 @@ def _reflect(target: View, panel: Panel, *, adjoint: bool) -> None:
     evaluate_into(apply_ufunc("subtract", (target, change)), target)
 
 
-def _choose_group(rows: int, a: View) -> int:
-    """Return how many invocations factor a panel: few rows each, for the panel has one workgroup only."""
-    most = device_facts(a.storage.buffer.context).max_group
-    return next((group for group in _GROUPS if rows <= 4 * group or group * 4 > most), _GROUPS[-1])
-
-
 def _factor_panels(a: View) -> list[Panel]:
     """Factor matrices in place: `(count, m, n)` become R, with zeros below. Return the reflectors."""
     count, m, n = a.shape
@@ -258,7 +230,7 @@ def _factor_panels(a: View) -> list[Panel]:
         columns = gather(factors.turn_matrices(block))
         turned = new_view(columns.shape, a.dtype, context)
         scales = new_view((count, width), a.dtype, context)
-        group = _choose_group(m - first, a)
+        group = factors.choose_group(_GROUPS, m - first, a)
         factors.launch(_panel_kernel(kind, group), [columns, turned, scales], sizes, count, 0)
         assign(block, factors.turn_matrices(columns))
         products = _multiply(_conjugate(turned), turned, turn_right=True)

@@ -11,7 +11,8 @@ from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import from_numpy
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
 from vkdispatch.numpy.basics.elementwise import exp as exponential
-from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.inputs import require_array, require_choice
+from vkdispatch.numpy.basics.manipulation import moveaxis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import prod as product_of
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -56,9 +57,8 @@ def _factor_kind(name: str, *arrays: Array) -> Kind:
     """Return the dtype with which matrices are factored. Raises TypeError for float16, as NumPy."""
     if any(each.dtype == np.float16 for each in arrays):
         raise ArgumentTypeError(f"{name}: float16 is not supported; use astype")
-    return manipulation.result_type(
-        *(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays)
-    )
+    kinds = (array.dtype if array.dtype.kind in "fc" else default_real() for array in arrays)
+    return manipulation.result_type(*kinds)
 
 
 def _copy_matrices(x: Array, kind: Kind, shape: Shape) -> View:
@@ -116,9 +116,8 @@ def slogdet(x: Any, /) -> SlogdetResult:
     """
     factors, pivots, _ = _factor(x, "slogdet")
     entries = diagonal(factors)
-    swaps = total(
-        pivots != arange(pivots.shape[-1], dtype=np.uint32, device=pivots.device), axis=-1, dtype=np.int32
-    )
+    unmoved = arange(pivots.shape[-1], dtype=np.uint32, device=pivots.device)
+    swaps = total(pivots != unmoved, axis=-1, dtype=np.int32)
     turned = (1 - 2 * (swaps % 2)).astype(factors.dtype)
     return SlogdetResult(product_of(sign(entries), axis=-1) * turned, total(log(absolute(entries)), axis=-1))
 
@@ -132,8 +131,7 @@ def det(x: Any, /) -> Array:
     Array(6., dtype=float64)
     """
     signs, logarithms = slogdet(x)
-    found: Array = multiply(signs, exponential(logarithms))
-    return found
+    return multiply(signs, exponential(logarithms))
 
 
 def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
@@ -189,13 +187,11 @@ def solve(x1: Any, x2: Any, /) -> Array:
     shape = (*batch, n, columns)
     if math.prod(a.shape[:-2]) == 1 and math.prod(batch) > 1:
         # one matrix, whose right sides are side by side
-        wide = manipulation.reshape(
-            manipulation.moveaxis(manipulation.broadcast_to(right, shape), -2, 0),
-            (n, math.prod(batch) * columns),
-        )
+        wide = moveaxis(manipulation.broadcast_to(right, shape), -2, 0)
+        wide = reshape(wide, (n, math.prod(batch) * columns))
         solutions = _copy_matrices(wide, kind, (1, *wide.shape))
-        _solve("solve", manipulation.reshape(a, (1, n, n)), solutions, (1, n, n), kind)
-        found = manipulation.moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
+        _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
+        found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
     else:
         solutions = _copy_matrices(right, kind, shape)
         _solve("solve", a, solutions, (*batch, n, n), kind)
@@ -223,9 +219,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
             f"tensorsolve: the axes of b of the shape {right.shape} and the others of a of the shape "
             f"{left.shape} must have as many elements"
         )
-    return manipulation.reshape(
-        solve(manipulation.reshape(left, (length, length)), manipulation.reshape(right, -1)), shape
-    )
+    return reshape(solve(reshape(left, (length, length)), reshape(right, -1)), shape)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
@@ -242,7 +236,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     first, rest = array.shape[:ind], array.shape[ind:]
     if math.prod(first) != math.prod(rest):
         raise LinAlgError(f"tensorinv: the axes {first} and {rest} must have as many elements")
-    return manipulation.reshape(inv(manipulation.reshape(array, (math.prod(first), -1))), (*rest, *first))
+    return reshape(inv(reshape(array, (math.prod(first), -1))), (*rest, *first))
 
 
 def qr(x: Any, /, mode: str = "reduced") -> Any:
@@ -265,8 +259,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     >>> vnp.allclose(q @ r, vnp.asarray([[3.0, 1.0], [4.0, 2.0]]))
     True
     """
-    if mode not in ("reduced", "complete", "r"):
-        raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
+    require_choice(mode, "mode", "reduced", "complete", "r")
     array = require_array(x)
     if array.ndim < 2:
         raise LinAlgError(f"qr: expected at least two axes, got the shape {array.shape}")
@@ -334,17 +327,16 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Array:
     if bool(any_of(diagonal(matrix) == 0)):
         raise LinAlgError("solve_triangular: the matrix is singular")
     kind = _factor_kind("solve_triangular", matrix, right)
-    columns = manipulation.reshape(right, (n, 1)) if right.ndim == 1 else right
+    columns = reshape(right, (n, 1)) if right.ndim == 1 else right
     # in the other order of unknowns, a lower triangle is an upper one
     upper = triu(manipulation.flip(matrix)) if lower else triu(matrix)
-    solutions = _copy_matrices(
-        manipulation.flip(columns, axis=0) if lower else columns, kind, (1, *columns.shape)
-    )
+    right_side = manipulation.flip(columns, axis=0) if lower else columns
+    solutions = _copy_matrices(right_side, kind, (1, *columns.shape))
     unmoved = arange(n, dtype=np.uint32, device=matrix.device).reshape(1, n)
     # an upper triangle is its own U; its L is the unit matrix
     solve_lu(_copy_matrices(upper, kind, (1, n, n)), view_of(unmoved), solutions)
     found = _with_shape(solutions, columns.shape)
-    return manipulation.reshape(manipulation.flip(found, axis=0) if lower else found, right.shape)
+    return reshape(manipulation.flip(found, axis=0) if lower else found, right.shape)
 
 
 def factor_plu(a: Any) -> tuple[Array, Array, Array]:

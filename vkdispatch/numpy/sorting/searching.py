@@ -9,26 +9,18 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
-from vkdispatch.numpy.basics.inputs import parse_value, to_array
+from vkdispatch.numpy.basics.inputs import parse_value, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum, lines_of
+from vkdispatch.numpy.basics.reductions import apply_to_lines, count_nonzero, cumsum, parse_line
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_of,
-    bound_integer,
-    parse_index,
-    parse_operand,
-    store,
-    value_of,
-)
+from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
-from vkdispatch.numpy.core.memory import Shape, Storage, View, int64, numpy_type
-from vkdispatch.numpy.indexing.indexing import array_from, nonzero, whole_view
+from vkdispatch.numpy.core.memory import Shape, int64
+from vkdispatch.numpy.indexing.indexing import nonzero, whole_view
 from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest
@@ -109,14 +101,6 @@ def argwhere(x: Any) -> Array:
     return stack(nonzero(array), axis=1)
 
 
-def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
-    value = parse_value(x)
-    ndim = len(value.shape)
-    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
-    lines, shape, along = lines_of(value, axes)
-    return lines, shape, along, (value.size,) if axis is None else value.shape
-
-
 def sort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
@@ -127,11 +111,11 @@ def sort(
     >>> vnp.sort(vnp.asarray([3, 1, 2]))
     Array([1, 2, 3], dtype=int64)
     """
-    lines, shape, along, own = _parse_lines(x, axis)
-    if lines.size == 0:
-        return zeros(own, lines.dtype, device=device_of(lines))
-    buffer = sorting.sort(as_operand(lines, shape), axis=along, descending=descending)
-    return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type)))
+    value = parse_value(x)
+    axes, shape = parse_line(axis, len(value.shape)), (value.size,) if axis is None else value.shape
+    if not value.size:
+        return zeros(shape, value.dtype, device=device_of(value))
+    return array_from(apply_to_lines(sorting.sort, value, axes, descending=descending), shape)
 
 
 def argsort(
@@ -147,11 +131,11 @@ def argsort(
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
         return zeros((1,), int64, device=device_of(value))
-    lines, shape, along, own = _parse_lines(x, axis)
-    if lines.size == 0:
-        return zeros(own, int64, device=device_of(lines))
-    buffer = sorting.argsort(as_operand(lines, shape), axis=along, descending=descending)
-    return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
+    axes, shape = parse_line(axis, len(value.shape)), (value.size,) if axis is None else value.shape
+    if not value.size:
+        return zeros(shape, int64, device=device_of(value))
+    buffer = apply_to_lines(sorting.argsort, value, axes, descending=descending)
+    return array_from(buffer, shape).astype(int64, copy=False)
 
 
 def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> Array:
@@ -167,8 +151,7 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
     >>> vnp.searchsorted(vnp.asarray([1, 3, 5]), vnp.asarray([0, 3, 6]))
     Array([0, 1, 3], dtype=int64)
     """
-    if side not in ("left", "right"):
-        raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
+    require_choice(side, "side", "left", "right")
     first = to_array(x1, "x1")
     second = v if isinstance(v, Array) else _values_beside(v, first, "v")
     if first.ndim != 1:
@@ -190,7 +173,8 @@ def _values_beside(value: Any, array: Array, name: str) -> Array:
     """Return a number or a sequence as an array: a Python int with another's dtype, if that holds it."""
     if not isinstance(value, (list, tuple)):
         parse_operand(value, name)
-    is_exact = type(value) is int and array.dtype.kind in "iu" and bound_integer(value, array.dtype) == value
+    limits = np.iinfo(array.dtype) if type(value) is int and array.dtype.kind in "iu" else None
+    is_exact = limits is not None and limits.min <= value <= limits.max
     return asarray(value, dtype=array.dtype if is_exact else None, device=array.device)
 
 
@@ -228,11 +212,8 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         index = index.astype(np.int64)
     if index.dtype.kind not in "iu":
         raise ArgumentTypeError(f"indices: expected integers, got {index.dtype}")
-    if mode not in ("raise", "wrap", "clip"):
-        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
-    if manipulation.all_axes(axis, array.ndim) is None:
-        array, axis = manipulation.reshape(array, -1), 0
-    place = manipulation.parse_axis(axis, array.ndim)
+    require_choice(mode, "mode", "raise", "wrap", "clip")
+    array, place = manipulation.lines_along(array, manipulation.all_axes(axis, array.ndim))
     length = array.shape[place]
     if index.size and not length:
         raise ArgumentIndexError(f"indices: axis {place} has no elements")
@@ -272,33 +253,25 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     """
     array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
-    if axis is None:
-        array, axis = manipulation.reshape(array, -1), 0
-    place = manipulation.parse_axis(axis, array.ndim)
+    array, place = manipulation.lines_along(array, axis)
     if index.ndim != array.ndim:
         raise ArgumentValueError(f"indices: expected {array.ndim} axes, got {index.ndim}")
     if index.dtype.kind not in "iu":
         raise ArgumentIndexError(f"indices: expected integers, got {index.dtype}")
     length, count = array.shape[place], index.shape[place]
-    others = broadcast_shapes(
-        [(*each.shape[:place], 1, *each.shape[place + 1 :]) for each in (array, index)], "take_along_axis"
-    )
-    lines = (*others[:place], length, *others[place + 1 :])
-    shape = (*others[:place], count, *others[place + 1 :])
+    sides = [manipulation.replace_axis(side.shape, place, 1) for side in (array, index)]
+    others = broadcast_shapes(sides, "take_along_axis")
+    lines = source = manipulation.replace_axis(others, place, length)
+    shape = target = manipulation.replace_axis(others, place, count)
     values = array if array.shape == lines else manipulation.broadcast_to(array, lines)
     wanted = index if index.shape == shape else manipulation.broadcast_to(index, shape)
     if not wanted.size:
         return zeros(shape, array.dtype, device=array.device)
-    if len(shape) <= 3:  # so that messages name the axis
-        found = take_lines(as_operand(value_of(values), lines), as_operand(value_of(wanted), shape), place)
-    else:
+    if len(shape) > 3:  # else messages name the axis
         outer, inner = math.prod(shape[:place]), math.prod(shape[place + 1 :])
-        found = take_lines(
-            as_operand(value_of(values), (outer, length, inner)),
-            as_operand(value_of(wanted), (outer, count, inner)),
-            1,
-        )
-    return array_from(found, shape)
+        source, target, place = (outer, length, inner), (outer, count, inner), 1
+    taken = take_lines(as_operand(value_of(values), source), as_operand(value_of(wanted), target), place)
+    return array_from(taken, shape)
 
 
 class UniqueAll(NamedTuple):
@@ -451,9 +424,8 @@ def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
     inverse = zeros((size,), int64, device=ordered.device)
     inverse[order] = cumsum(differs.astype(int64)) - 1
     starts = nonzero(differs)[0]
-    return UniqueAll(
-        ordered[starts], order[starts], manipulation.reshape(inverse, shape), _lengths(starts, size)
-    )
+    inverse = manipulation.reshape(inverse, shape)
+    return UniqueAll(ordered[starts], order[starts], inverse, _lengths(starts, size))
 
 
 def _are_first(ordered: Array) -> Array:
@@ -482,13 +454,10 @@ def isin(
     first = x1 if isinstance(x1, Array) else None
     if first is not None and isinstance(test_elements, np.ndarray):
         test_elements = from_numpy(test_elements, first.device)
-    second = (
-        test_elements
-        if isinstance(test_elements, Array)
-        else to_array(test_elements, "test_elements")
-        if first is None
-        else _values_beside(test_elements, first, "test_elements")
-    )
+    if first is None or isinstance(test_elements, Array):
+        second = to_array(test_elements, "test_elements")
+    else:
+        second = _values_beside(test_elements, first, "test_elements")
     first = _values_beside(x1, second, "x1") if first is None else first
     second = manipulation.reshape(second, -1)
     if second.size == 0 or first.size == 0:
@@ -591,12 +560,9 @@ def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> t
     Array([0, 2], dtype=int64)
     """
     array, k = to_array(x), parse_index(k, "k")
-    if axis is None:
-        array, axis = manipulation.reshape(array, -1), 0
-    if not array.ndim:
+    if not array.ndim and axis is not None:
         raise ArgumentValueError("x: expected at least one axis")
-    place = manipulation.parse_axis(axis, array.ndim)
-    lines, shape, along = lines_of(value_of(array), (place,))
-    values, indices = find_largest(as_operand(lines, shape), k, along, largest)
-    final = (*array.shape[:place], k, *array.shape[place + 1 :])
+    array, place = manipulation.lines_along(array, axis)
+    values, indices = apply_to_lines(find_largest, value_of(array), (place,), k=k, largest=largest)
+    final = manipulation.replace_axis(array.shape, place, k)
     return array_from(values, final), array_from(indices, final)

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import ones, zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import absolute, clip, imag_of, isclose, isnan, real
 from vkdispatch.numpy.basics.elementwise import choose as choose_between
-from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.inputs import require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import all_axes, broadcast_arrays, parse_axis, reshape, result_type
+from vkdispatch.numpy.basics.manipulation import all_axes, broadcast_arrays, reshape, result_type
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -78,17 +79,10 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     Array([2, 3], dtype=int64)
     """
     first, second = _flat(ar1, "ar1"), _flat(ar2, "ar2")
-    places = []
-    parts = []
-    for each in (first, second):
-        if assume_unique:
-            parts.append(each)
-        else:
-            values, indices = unique(each, return_index=True)
-            parts.append(values)
-            places.append(indices)
-    first, second = parts
-    joined = concatenate(parts)
+    if not assume_unique:
+        first, first_places = unique(first, return_index=True)
+        second, second_places = unique(second, return_index=True)
+    joined = concatenate([first, second])
     if not return_indices:
         ordered = sort(joined)
         return ordered[1:][ordered[1:] == ordered[:-1]]
@@ -97,7 +91,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     same = ordered[1:] == ordered[:-1]
     left, right = order[:-1][same], order[1:][same] - first.size
     if not assume_unique:
-        left, right = places[0][left], places[1][right]
+        left, right = first_places[left], second_places[right]
     return ordered[:-1][same], left, right
 
 
@@ -125,7 +119,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
     """
     parts = [_flat(ar1, "ar1"), _flat(ar2, "ar2")]
     if not assume_unique:
-        parts = [unique(each) for each in parts]
+        parts = [unique(part) for part in parts]
     ordered = sort(concatenate(parts))
     if not ordered.size:
         return ordered
@@ -276,12 +270,11 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     if index.dtype.kind == "b":
         index = index.astype(np.uint8)
     count = len(each)
+    require_choice(mode, "mode", "raise", "wrap", "clip")
     if mode == "wrap":
         index = index % count
     elif mode == "clip":
         index = clip(index, 0, count - 1)
-    elif mode != "raise":
-        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
     elif index.size and bool(any_of((index < 0) | (index >= count))):
         raise ArgumentValueError(f"a: a number is out of bounds for {count} choices; mode='clip' allows it")
     # Python numbers adapt to the arrays
@@ -339,7 +332,7 @@ def _is_condition(value: Any) -> bool:
     if isinstance(value, Array):
         return value.ndim <= 1 and value.dtype.kind == "b"
     if isinstance(value, (list, tuple)):
-        return all(isinstance(each, (bool, np.bool_)) for each in value)
+        return all(isinstance(item, (bool, np.bool_)) for item in value)
     return True
 
 
@@ -364,14 +357,11 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     chosen, array = to_array(condition, "condition"), to_array(a, "a")
     if chosen.ndim != 1:
         raise ArgumentValueError(f"condition: expected a vector, got the shape {chosen.shape}")
-    if all_axes(axis, array.ndim) is None:
-        array, axis = reshape(array, -1), 0
-    place = parse_axis(axis, array.ndim)
+    array, place = manipulation.lines_along(array, all_axes(axis, array.ndim))
     (places,) = nonzero(chosen)
     if chosen.size > array.shape[place] and int(places[-1:].numpy().max(initial=-1)) >= array.shape[place]:
         raise ArgumentIndexError(f"condition: longer than axis {place} with {array.shape[place]} elements")
-    found = take(array, places, axis=place)
-    return store_result(out, found)
+    return store_result(out, take(array, places, axis=place))
 
 
 def extract(condition: Any, arr: Any) -> Array:
@@ -404,7 +394,7 @@ def block(arrays: Any) -> Array:
            [0., 1., 0.]], dtype=float64)
     """
     depth = _find_depth(arrays)
-    ndim = max(depth, max(each.ndim for each in _find_blocks(arrays)))
+    ndim = max(depth, max(block.ndim for block in _find_blocks(arrays)))
     return _join(arrays, depth, ndim)
 
 
@@ -415,7 +405,7 @@ def _find_depth(arrays: Any) -> int:
         return 0
     if not arrays:
         raise ArgumentValueError("arrays: expected lists with blocks, got an empty one")
-    depths = {_find_depth(each) for each in arrays}
+    depths = {_find_depth(array) for array in arrays}
     if len(depths) > 1:
         raise ArgumentValueError("arrays: expected lists that are nested alike")
     return depths.pop() + 1
@@ -423,7 +413,7 @@ def _find_depth(arrays: Any) -> int:
 
 def _find_blocks(arrays: Any) -> list[Array]:
     if isinstance(arrays, list):
-        return [block for each in arrays for block in _find_blocks(each)]
+        return [block for array in arrays for block in _find_blocks(array)]
     return [to_array(arrays, "arrays")]
 
 
@@ -435,8 +425,7 @@ def _join(arrays: Any, depth: int, ndim: int) -> Array:
 
 
 def _bits_order(bitorder: str) -> Array:
-    if bitorder not in ("big", "little"):
-        raise ArgumentValueError(f"bitorder: expected 'big' or 'little', got {bitorder!r}")
+    require_choice(bitorder, "bitorder", "big", "little")
     places = arange(8, dtype=np.uint8)
     return 7 - places if bitorder == "big" else places
 
@@ -452,15 +441,13 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array
     array = to_array(a, "a")
     if array.dtype.kind not in "biu":
         raise ArgumentTypeError(f"a: expected integers or booleans, got {array.dtype}")
-    if all_axes(axis, array.ndim) is None:
-        array, axis = reshape(array, -1), 0
-    place = parse_axis(axis, array.ndim)
+    array, place = manipulation.lines_along(array, all_axes(axis, array.ndim))
     rest = -array.shape[place] % 8
     bits = (array != 0).astype(np.uint8)
     if rest:
-        edge = zeros((*array.shape[:place], rest, *array.shape[place + 1 :]), np.uint8)
+        edge = zeros(manipulation.replace_axis(array.shape, place, rest), np.uint8)
         bits = concatenate([bits, edge], axis=place)
-    groups = reshape(bits, (*bits.shape[:place], bits.shape[place] // 8, 8, *bits.shape[place + 1 :]))
+    groups = reshape(bits, manipulation.replace_axis(bits.shape, place, bits.shape[place] // 8, 8))
     order = reshape(_bits_order(bitorder), (8, *(1,) * (array.ndim - place - 1)))
     return total(groups << order, axis=place + 1, dtype=np.uint8)
 
@@ -476,22 +463,19 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     array = to_array(a, "a")
     if array.dtype != np.uint8:
         raise ArgumentTypeError(f"a: expected uint8, got {array.dtype}")
-    if all_axes(axis, array.ndim) is None:
-        array, axis = reshape(array, -1), 0
-    place = parse_axis(axis, array.ndim)
+    array, place = manipulation.lines_along(array, all_axes(axis, array.ndim))
     after = (1,) * (array.ndim - place - 1)
-    wide = reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
+    wide = reshape(array, manipulation.replace_axis(array.shape, place, array.shape[place], 1))
     bits = (wide >> reshape(_bits_order(bitorder), (8, *after))) & 1
     length = array.shape[place] * 8
-    found = reshape(bits, (*array.shape[:place], length, *array.shape[place + 1 :]))
+    found = reshape(bits, manipulation.replace_axis(array.shape, place, length))
     if count is None:
         return found
     wanted = count if count >= 0 else max(length + count, 0)
-    before = (slice(None),) * place
     if wanted > length:
-        edge = zeros((*array.shape[:place], wanted - length, *array.shape[place + 1 :]), np.uint8)
+        edge = zeros(manipulation.replace_axis(array.shape, place, wanted - length), np.uint8)
         return concatenate([found, edge], axis=place)
-    return found[(*before, slice(0, wanted))]
+    return manipulation.slice_axis(found, place, 0, wanted)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Array:

@@ -57,10 +57,8 @@ def _weights_like(array: Array, weights: Any, axis: Any) -> Array:
     ordered = manipulation.moveaxis(
         own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist())
     )
-    return manipulation.broadcast_to(
-        manipulation.reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(array.shape))),
-        array.shape,
-    )
+    shape = tuple(length if axis in places else 1 for axis, length in enumerate(array.shape))
+    return manipulation.broadcast_to(manipulation.reshape(ordered, shape), array.shape)
 
 
 def average(
@@ -154,7 +152,7 @@ def cov(
     variables = _variables(m, "m", rowvar)
     parts = [variables] if y is None else [variables, _variables(y, "y", rowvar)]
     kind = manipulation.result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
-    joined = concatenate([each.astype(kind, copy=False) for each in parts], axis=0)
+    joined = concatenate([part.astype(kind, copy=False) for part in parts], axis=0)
     if not joined.shape[0]:
         return zeros((0, 0))
     count = joined.shape[1]
@@ -214,7 +212,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 
 def _replace_nan(a: Any, number: float) -> Array:
-    """Return an array with a number in place of NaN."""
     array = to_array(a, "a")
     return choose(isnan(array), number, array) if array.dtype.kind in "fc" else array
 
@@ -334,8 +331,7 @@ def nanvar(
     >>> vnp.nanvar(vnp.asarray([2, vnp.nan, 4]))
     Array(1., dtype=float64)
     """
-    found = _variance(a, axis, dtype, ddof, keepdims, where, correction)
-    return store_result(out, found)
+    return store_result(out, _variance(a, axis, dtype, ddof, keepdims, where, correction))
 
 
 def nanstd(
@@ -356,33 +352,26 @@ def nanstd(
     >>> vnp.nanstd(vnp.asarray([2, vnp.nan, 4]))
     Array(1., dtype=float64)
     """
-    found = sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction))
-    return store_result(out, found)
+    return store_result(out, sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction)))
 
 
 def _filling(array: Array, number: float) -> complex:
-    """Return a number that is no extreme of an array, nor is any with it as a part."""
+    """Return a number that is never an extreme: for complex arrays with both parts of that kind."""
     return complex(number, number) if array.dtype.kind == "c" else number
 
 
 def _extreme(
-    name: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any, filling: float
+    reduce: Any, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any, filling: float
 ) -> Array:
     array = to_array(a, "a")
-    reduce = reductions.min if name == "nanmin" else reductions.max
     if array.dtype.kind not in "fc":
-        return reduce(array, axis, out, keepdims, initial=initial, where=where)
+        return reduce(array, axis, out, keepdims, initial=initial, where=where)  # type: ignore[no-any-return]
     missing = isnan(array)
-    found = reduce(
-        choose(missing, _filling(array, filling), array),
-        axis,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    filled = choose(missing, _filling(array, filling), array)
+    extreme: Array = reduce(filled, axis, keepdims=keepdims, initial=initial, where=where)
     if initial is None:
-        found = choose(reductions.all(missing, axis, keepdims=keepdims), math.nan, found)
-    return store_result(out, found)
+        extreme = choose(reductions.all(missing, axis, keepdims=keepdims), math.nan, extreme)
+    return store_result(out, extreme)
 
 
 def nanmin(
@@ -395,7 +384,7 @@ def nanmin(
     >>> vnp.nanmin(vnp.asarray([2, vnp.nan, 3]))
     Array(2., dtype=float64)
     """
-    return _extreme("nanmin", a, axis, out, keepdims, initial, where, math.inf)
+    return _extreme(reductions.min, a, axis, out, keepdims, initial, where, math.inf)
 
 
 def nanmax(
@@ -408,7 +397,7 @@ def nanmax(
     >>> vnp.nanmax(vnp.asarray([2, vnp.nan, 3]))
     Array(3., dtype=float64)
     """
-    return _extreme("nanmax", a, axis, out, keepdims, initial, where, -math.inf)
+    return _extreme(reductions.max, a, axis, out, keepdims, initial, where, -math.inf)
 
 
 def _extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Array:

@@ -15,19 +15,20 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy import fft
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
-from vkdispatch.numpy.basics.inputs import real_kind, to_array
+from vkdispatch.numpy.basics.inputs import real_kind, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import flip, parse_axes, parse_axis, reshape, result_type
+from vkdispatch.numpy.basics.manipulation import flip, parse_axis, reshape, result_type
 from vkdispatch.numpy.basics.reductions import cumsum, diff
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import complex_operations as of_complex
-from vkdispatch.numpy.core.array import Array, check_cast, parse_index, value_of
+from vkdispatch.numpy.core.array import Array, array_from, check_cast, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_buffer
 from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
-from vkdispatch.numpy.indexing.indexing import array_from, whole_view
+from vkdispatch.numpy.indexing.indexing import whole_view
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted
 from vkdispatch.numpy.special import i0
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -58,7 +59,7 @@ _GROUP = 256
 def slide(signal: Array, taps: Array, start: int, length: int) -> Array:
     """Return `length` elements, from that at `start` on, of the convolution of vectors of one dtype."""
     kind = signal.dtype
-    first, second = (as_buffer(whole_view(value_of(each)), (each.size,)) for each in (signal, taps))
+    first, second = (as_buffer(whole_view(value_of(vector)), (vector.size,)) for vector in (signal, taps))
     result = function_buffer((length,), kernel_type(kind), first.context)
     _sliding_kernel(kind)(result, first, second, start, signal.size, taps.size)
     return array_from(result)
@@ -198,7 +199,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         )
     if known.size == 0:
         raise ArgumentValueError("xp: expected at least one place")
-    if any(each.dtype.kind == "c" for each in (places, known)):
+    if any(coordinates.dtype.kind == "c" for coordinates in (places, known)):
         raise ArgumentTypeError("x, xp: expected real numbers")
     wide = result_type(places, known, default_real())
     kind = result_type(values, default_complex() if values.dtype.kind == "c" else default_real())
@@ -267,9 +268,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
     if ambiguous:
         moved = choose((moved == low) & (steps > 0), half, moved)
     correction = choose(absolute(steps) < least, 0, moved - steps)
-    before = (slice(None),) * place
-    first = array[(*before, slice(0, 1))].astype(kind, copy=False)
-    rest = array[(*before, slice(1, None))] + cumsum(correction.astype(kind, copy=False), axis=place)
+    first = manipulation.slice_axis(array, place, 0, 1).astype(kind, copy=False)
+    rest = manipulation.slice_axis(array, place, 1) + cumsum(correction.astype(kind, copy=False), axis=place)
     return concatenate([first, rest.astype(kind, copy=False)], axis=place)
 
 
@@ -323,11 +323,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     Array([3., 4., 5.], dtype=float64)
     """
     array = to_array(f, "f")
-    axes = (
-        parse_axes(None, array.ndim)
-        if axis is None
-        else tuple(parse_axis(each, array.ndim) for each in (axis if isinstance(axis, tuple) else (axis,)))
-    )
+    given_axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [parse_axis(each, array.ndim) for each in given_axes]
     if len(varargs) not in (0, 1, len(axes)):
         raise ArgumentTypeError(f"varargs: expected none, one or {len(axes)} distances, got {len(varargs)}")
     given = varargs or (1.0,)
@@ -358,7 +355,7 @@ def _derive(f: Array, axis: int, distance: Any, edge_order: int, kind: Kind) -> 
     length = f.shape[axis]
 
     def part(start: int | None, stop: int | None) -> Array:
-        return f[(*(slice(None),) * axis, slice(start, stop))]
+        return manipulation.slice_axis(f, axis, start, stop)
 
     def at(place: int) -> Array:
         return part(place, place + 1 if place != -1 else None)
@@ -409,13 +406,12 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """
     array = to_array(y, "y")
     place = parse_axis(axis, array.ndim)
-    before = (slice(None),) * place
     width: Any = dx
     if x is not None:
         width = diff(to_array(x), axis=-1 if to_array(x).ndim == 1 else place)
         if width.ndim == 1:
             width = reshape(width, (-1, *(1,) * (array.ndim - place - 1)))
-    low, high = array[(*before, slice(None, -1))], array[(*before, slice(1, None))]
+    low, high = manipulation.slice_axis(array, place, None, -1), manipulation.slice_axis(array, place, 1)
     return total(width * (high + low) / 2.0, axis=place)
 
 
@@ -472,8 +468,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
 
 
 def _vectors(a: Any, v: Any, mode: str, least: int = 0) -> tuple[Array, Array]:
-    if mode not in ("full", "same", "valid"):
-        raise ArgumentValueError(f"mode: expected 'full', 'same' or 'valid', got {mode!r}")
+    require_choice(mode, "mode", "full", "same", "valid")
     found = []
     for name, each in (("a", a), ("v", v)):
         own = to_array(each, name)

@@ -17,11 +17,10 @@ from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, parse_index, value_of
+from vkdispatch.numpy.core.array import Array, array_from, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import Kind, default_real, float64, int64
-from vkdispatch.numpy.indexing.indexing import array_from
+from vkdispatch.numpy.core.memory import Kind, Shape, default_real, float64, int64
 from vkdispatch.numpy.sorting.searching import searchsorted
 from vkdispatch.numpy.statistics.quantiles import percentile
 from vkdispatch.selection.histogram import bincount as count_integers
@@ -39,6 +38,16 @@ def _flat(x: Any, name: str) -> tuple[Array, Any]:
     return array, as_operand(value, (array.size,))
 
 
+def _flat_weights(weights: Any, shape: Shape) -> Any:
+    """Return the weights of elements as functions on buffers take them. Raises ValueError for others."""
+    if weights is None:
+        return None
+    array, operand = _flat(weights, "weights")
+    if array.shape != shape:
+        raise ArgumentValueError(f"weights: expected the shape {shape}, got {array.shape}")
+    return operand
+
+
 def _bins_of(bins: Any) -> Any:
     """Return a number of bins, or edges as a NumPy array."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
@@ -54,7 +63,7 @@ def _limits(limits: Any) -> tuple[Any, Any] | None:
     if limits is None:
         return None
     try:
-        low, high = (each.numpy()[()] if isinstance(each, Array) else each for each in limits)
+        low, high = (limit.numpy()[()] if isinstance(limit, Array) else limit for limit in limits)
         float(low), float(high)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"range: expected two real numbers, got {limits!r}") from None
@@ -98,12 +107,8 @@ def histogram(
     """
     chosen = _edges_by_rule(a, bins, range, weights) if isinstance(bins, str) else _bins_of(bins)
     array, operand = _flat(a, "a")
-    own = None
-    if weights is not None:
-        given, own = _flat(weights, "weights")
-        if given.shape != array.shape:
-            raise ArgumentValueError(f"weights: expected the shape {array.shape}, got {given.shape}")
-    counts, edges = count_in_bins(operand, chosen, _limits(range), bool(density), own)
+    factors = _flat_weights(weights, array.shape)
+    counts, edges = count_in_bins(operand, chosen, _limits(range), bool(density), factors)
     return array_from(counts), array_from(edges)
 
 
@@ -183,7 +188,6 @@ def _edges_by_rule(a: Any, rule: str, limits: Any, weights: Any) -> int:
 
 
 def _width(x: Array, rule: str) -> float:
-    """Return the width of bins by a rule."""
     count = x.size
     span: float = float(greatest(x).item()) - float(least(x).item())
     if rule == "sqrt":
@@ -235,7 +239,7 @@ def histogramdd(
            [0., 1.]], dtype=float64)
     """
     if isinstance(sample, (list, tuple)):
-        columns = [reshape(to_array(each, "sample"), -1) for each in sample]
+        columns = [reshape(to_array(coordinates, "sample"), -1) for coordinates in sample]
     else:
         points = to_array(sample, "sample")
         points = reshape(points, (points.size, 1)) if points.ndim == 1 else points
@@ -250,7 +254,7 @@ def histogramdd(
         common = result_type(*columns)
         columns = [x.astype(common, copy=False) for x in columns]
     edges = [_edges_along(x, n, limit) for x, n, limit in zip(columns, wanted, limits, strict=True)]
-    counts = [each.size - 1 for each in edges]
+    counts = [edge.size - 1 for edge in edges]
     place: Any = None
     for x, each, count in zip(columns, edges, counts, strict=True):
         kind = result_type(x, each)
@@ -338,16 +342,12 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
     if array.dtype.kind not in "biu" and (array.size or isinstance(x, Array)):
         raise ArgumentTypeError(f"x: expected integers, got {array.dtype}; use astype")
     fewest = parse_index(minlength, "minlength")
-    own = None
-    if weights is not None:
-        given, own = _flat(weights, "weights")
-        if given.shape != array.shape:
-            raise ArgumentValueError(f"weights: expected the shape {array.shape}, got {given.shape}")
+    factors = _flat_weights(weights, array.shape)
     if not array.size:
         if fewest < 0:
             raise ArgumentValueError(f"minlength: expected at least 0, got {fewest}")
         return zeros((fewest,), int64 if weights is None else default_real())
-    return array_from(count_integers(operand, own, fewest))
+    return array_from(count_integers(operand, factors, fewest))
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:

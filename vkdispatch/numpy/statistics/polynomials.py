@@ -150,7 +150,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 
 def _on_host(function: Any, *arguments: Array) -> Any:
     """Return what a function of NumPy makes of few numbers, in the default dtypes where they are integers."""
-    kinds = [each.dtype if each.dtype.kind in "fc" else default_real() for each in arguments]
+    kinds = [argument.dtype if argument.dtype.kind in "fc" else default_real() for argument in arguments]
     real = np.result_type(*kinds, np.float32).char.lower()
     found = function(*(each.numpy() for each in arguments))
 
@@ -174,8 +174,7 @@ def poly(seq_of_zeros: Any) -> Array:
     array = atleast_1d(to_array(seq_of_zeros, "seq_of_zeros"))
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentValueError(f"seq_of_zeros: expected a vector or a square matrix, got {array.shape}")
-    found: Array = _on_host(np.poly, array)
-    return found
+    return _on_host(np.poly, array)  # type: ignore[no-any-return]
 
 
 def roots(p: Any) -> Array:
@@ -186,8 +185,7 @@ def roots(p: Any) -> Array:
     >>> vnp.sort(vnp.roots(vnp.asarray([1.0, -3.0, 2.0])).real)
     Array([1., 2.], dtype=float64)
     """
-    found: Array = _on_host(np.roots, _coefficients(p, "p"))
-    return found
+    return _on_host(np.roots, _coefficients(p, "p"))  # type: ignore[no-any-return]
 
 
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
@@ -202,8 +200,7 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     divisor = _coefficients(v, "v")
     if not divisor.size:
         raise ArgumentValueError("v: expected at least one coefficient")
-    found: tuple[Array, Array] = _on_host(np.polydiv, _coefficients(u, "u"), divisor)
-    return found
+    return _on_host(np.polydiv, _coefficients(u, "u"), divisor)  # type: ignore[no-any-return]
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803

@@ -31,6 +31,8 @@ _PLOTTING = {
     "normal_unbiased": (3 / 8, 3 / 8),
 }
 _DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+# Finds a quantile by a method, as numbers of a dtype.
+_Pick = Callable[[float, str, Kind], Array]
 METHODS = (*_PLOTTING, *_DISCRETE, "averaged_inverted_cdf", "midpoint")
 
 
@@ -75,25 +77,21 @@ def _find_place(count: Any, q: float, method: str) -> tuple[Any, Any]:
 
 
 def _limit(place: Any, last: Any) -> Any:
-    if isinstance(place, Array):
-        found: Array = clip(place, 0, last)
-        return found
-    return min(max(place, 0), last)
+    return clip(place, 0, last) if isinstance(place, Array) else min(max(place, 0), last)
 
 
 def _interpolate(low: Any, high: Any, rest: Any, kind: Kind) -> Any:
     """Return the value between two, which is exact at both ends."""
-    if not isinstance(rest, Array):
-        if rest == 0:
-            return low.astype(kind, copy=False)
-        low, high = low.astype(kind, copy=False), high.astype(kind, copy=False)
-        apart = high - low
-        return low + apart * rest if rest < 0.5 else high - apart * (1 - rest)
-    low, high = low.astype(kind, copy=False), high.astype(kind, copy=False)
-    rest = rest.astype(kind, copy=False)
+    low = low.astype(kind, copy=False)
+    if not isinstance(rest, Array) and rest == 0:
+        return low
+    high = high.astype(kind, copy=False)
     apart = high - low
-    found = choose(rest < 0.5, low + apart * rest, high - apart * (1 - rest))
-    return choose(rest == 0, low, found)
+    if not isinstance(rest, Array):
+        return low + apart * rest if rest < 0.5 else high - apart * (1 - rest)
+    rest = rest.astype(kind, copy=False)
+    between = choose(rest < 0.5, low + apart * rest, high - apart * (1 - rest))
+    return choose(rest == 0, low, between)
 
 
 def _lines_last(x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
@@ -104,12 +102,7 @@ def _lines_last(x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
     return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
 
 
-def _check_real(x: Array, name: str) -> None:
-    if x.dtype.kind == "c":
-        raise ArgumentTypeError(f"{name}: expected an array of real numbers, got {x.dtype}")
-
-
-def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", Kind | None]:
+def _parse_q(q: Any, scale: int) -> tuple["np.ndarray[Any, Any]", Kind | None]:
     """Return fractions as float64, and their own dtype; None of a Python number, which has none."""
     given = asnumpy(q)
     if given.dtype.kind not in "biuf":
@@ -125,18 +118,11 @@ def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", Kind | None]
 
 
 def _quantiles(  # noqa: PLR0913  the options of the public functions
-    x: Any,
-    q: Any,
-    axis: Any,
-    out: Any,
-    method: str,
-    keepdims: bool,
-    weights: Any,
-    scale: float,
-    without_nan: bool,
+    x: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, scale: int, skips_nan: bool
 ) -> Array:
     array = to_array(x, "a")
-    _check_real(array, "a")
+    if array.dtype.kind == "c":
+        raise ArgumentTypeError(f"a: expected an array of real numbers, got {array.dtype}")
     if method not in METHODS:
         raise ArgumentValueError(f"method: expected one of {', '.join(map(repr, METHODS))}, got {method!r}")
     if weights is not None and method != "inverted_cdf":
@@ -149,23 +135,19 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
             kind = common
     lines, axes = _lines_last(array, axis)
     length = lines.shape[-1]
-    if length == 0 and not without_nan:
+    if length == 0 and not skips_nan:
         raise ArgumentIndexError("a: quantiles of empty arrays are undefined")
     if length and array.dtype.kind == "b" and method not in _DISCRETE:
         raise ArgumentTypeError("a: booleans have no differences; convert them with astype")
     final = final_shape(array.shape, axes, keepdims)
     if length == 0:
-        found = full((*fractions.shape, *final), math.nan, kind)
-        return store_result(out, found)
+        return store_result(out, full((*fractions.shape, *final), math.nan, kind))
     if weights is not None:
-        factors = _parse_weights(weights, array, axes)
-        pick: Callable[[float, str, Kind], Array] = _pick_weighted(
-            lines, factors, without_nan, fractions.dtype
-        )
+        pick = _pick_weighted(lines, _parse_weights(weights, array, axes), skips_nan)
     else:
         ordered = sort(lines)
-        pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
-    parts = [reshape(pick(float(each), method, kind), final) for each in fractions.reshape(-1)]
+        pick = _pick_without_nan(ordered) if skips_nan and array.dtype.kind == "f" else _pick(ordered)
+    parts = [reshape(pick(float(fraction), method, kind), final) for fraction in fractions.reshape(-1)]
     if fractions.ndim == 0:
         result = parts[0]
     elif parts:
@@ -175,7 +157,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     return store_result(out, result)
 
 
-def _pick(ordered: Array) -> Callable[[float, str, Kind], Array]:
+def _pick(ordered: Array) -> _Pick:
     """Return what finds a quantile of sorted lines; NaN of lines with a NaN, which is their last element."""
     length = ordered.shape[-1]
 
@@ -188,7 +170,7 @@ def _pick(ordered: Array) -> Callable[[float, str, Kind], Array]:
     return pick
 
 
-def _pick_without_nan(ordered: Array) -> Callable[[float, str, Kind], Array]:
+def _pick_without_nan(ordered: Array) -> _Pick:
     """Return what finds a quantile of the numbers in sorted lines; NaN of lines without any."""
     wide = default_real()
     count = total(~isnan(ordered), axis=-1, keepdims=True, dtype=np.int64).astype(wide)
@@ -226,18 +208,16 @@ def _parse_weights(weights: Any, array: Array, axes: tuple[int, ...]) -> Array:
     return _lines_last(own, axes)[0].astype(default_real(), copy=False)
 
 
-def _pick_weighted(
-    lines: Array, weights: Array, without_nan: bool, q_kind: Kind
-) -> Callable[[float, str, Kind], Array]:
+def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:
     """Return what finds the first element of each line up to which weights add up to a share of them."""
-    if without_nan and lines.dtype.kind == "f":
+    if skips_nan and lines.dtype.kind == "f":
         weights = choose(isnan(lines), 0, weights)
     order = argsort(lines, axis=-1)
     ordered = take_along_axis(lines, order, axis=-1)
     shares = cumsum(take_along_axis(weights, order, axis=-1), axis=-1)
     shares = shares / shares[..., -1:]
     empty_line = isnan(shares[..., -1])
-    if not without_nan and bool(any_of(empty_line)):
+    if not skips_nan and bool(any_of(empty_line)):
         raise ArgumentValueError("weights: they include NaN or infinity, or are all zero")
     shares = choose(shares == 0, -1, shares)  # elements of no weight are no quantile
     last = lines.shape[-1] - 1
@@ -247,7 +227,7 @@ def _pick_weighted(
         found = take_along_axis(ordered, place, axis=-1)[..., 0].astype(kind, copy=False)
         if lines.dtype.kind != "f":
             return found
-        return choose(empty_line if without_nan else isnan(ordered[..., -1]), math.nan, found)
+        return choose(empty_line if skips_nan else isnan(ordered[..., -1]), math.nan, found)
 
     return pick
 
