@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Obtain what the native module is built from: volk, VMA, the Vulkan headers, glslang and VkFFT's header.
+"""Obtain what the native module is built from: Vulkan's headers, volk, VMA, glslang, SPIRV-Tools and VkFFT.
 
 Each package of ``deps.lock.json`` is looked for, one by one, in this order:
 
 1. ``$DEPS_PREFIX``, a folder with ``include/`` and ``lib/``;
 2. the system (``$VULKAN_SDK``, ``/usr/local``, ``/usr``), when new enough; ``DEPS_SYSTEM=0`` skips this;
 3. the pinned file of a Debian mirror (``$DEPS_MIRROR``, or else the mirrors that apt is configured with),
-   checked against its sha256. glslang comes as source and is compiled here, once.
+   checked against its sha256. glslang and SPIRV-Tools come as source and are compiled here, once.
 
 The outcome is one folder ``<cache>/vkdispatch-build/<key>/{include,lib,licenses}``; the key is made of the
 lock file, the compiler, the flags and the system packages used, so a finished folder never changes. Runs that
@@ -46,8 +46,8 @@ LOCK_FILE = Path(__file__).resolve().with_name("deps.lock.json")
 DOWNLOAD_SECONDS = 300.0  # for one file from one mirror
 UNPACKED_BYTES = 256 << 20  # of one archive
 # -O1: translating a shader is as fast as with -O2, and compiling glslang takes a third less.
-GLSLANG_FLAGS = ["-std=c++17", "-O1", "-DNDEBUG", "-fPIC", "-w", "-fno-rtti", "-fno-exceptions"]
-GLSLANG_FLAGS += [
+LIBRARY_FLAGS = ["-std=c++17", "-O1", "-DNDEBUG", "-fPIC", "-w", "-fno-rtti", "-fno-exceptions"]
+LIBRARY_FLAGS += [
     "-fvisibility=hidden",
     "-fvisibility-inlines-hidden",
     "-ffunction-sections",
@@ -84,6 +84,22 @@ bool probe(glslang::TIntermediate& tree, std::vector<unsigned>& words) {
   return glslang::InitializeProcess() && GetDefaultResources()->maxDrawBuffers > 0;
 }
 """
+# The validator; its optimizer, linker and fuzzer are in other folders.
+SPIRV_TOOLS_FOLDERS = ("source", "source/util", "source/val")
+SPIRV_TOOLS_LEFT_OUT = {"pch_source.cpp", "software_version.cpp", "timer.cpp"}
+SPIRV_TOOLS_ARCHIVE = "libSPIRV-Tools.a"
+# Instruction sets whose tables are generated alike, and the prefix of the names in them.
+SPIRV_TOOLS_VENDORS = {
+    "spv-amd-shader-explicit-vertex-parameter": "",
+    "spv-amd-shader-trinary-minmax": "",
+    "spv-amd-gcn-shader": "",
+    "spv-amd-shader-ballot": "",
+    "debuginfo": "",
+    "opencl.debuginfo.100": "CLDEBUG100_",
+    "nonsemantic.shader.debuginfo.100": "SHDEBUG100_",
+    "nonsemantic.clspvreflection": "",
+    "nonsemantic.vkspreflection": "",
+}
 Version = tuple[int, ...]
 
 
@@ -218,12 +234,23 @@ def _glslang_version(include: Path) -> Version:
     return tuple(part for part in parts if part is not None)
 
 
+def _spirv_tools_version(include: Path) -> Version:
+    (include / "spirv-tools/libspirv.h").stat()
+    for folder in library_folders(include.parent):
+        if (folder / SPIRV_TOOLS_ARCHIVE).is_file():
+            text = (folder / "pkgconfig/SPIRV-Tools.pc").read_text()
+            match = re.search(r"^Version: *v?(.*)$", text, re.MULTILINE)
+            return parse_version(match.group(1)) if match else ()
+    return ()
+
+
 READ_VERSION: dict[str, Callable[[Path], Version]] = {
     "vulkan-headers": _vulkan_version,
     "volk": _volk_version,
     "vma": _vma_version,
     "vkfft": _vkfft_version,
     "glslang": _glslang_version,
+    "spirv-tools": _spirv_tools_version,
 }
 # Below include/: what is taken over from an installed package.
 INCLUDE_NAMES = {
@@ -232,6 +259,7 @@ INCLUDE_NAMES = {
     "vma": ("vk_mem_alloc.h",),
     "vkfft": ("vkFFT.h", "vkFFT"),
     "glslang": ("glslang",),
+    "spirv-tools": ("spirv-tools",),
 }
 
 
@@ -249,6 +277,8 @@ def search_roots() -> list[Path]:
 
 def find_installed(package: Package, roots: list[Path]) -> Found | None:
     """Return the first installed copy of ``package`` that is new enough, or None."""
+    if package.name not in READ_VERSION:
+        return None  # SPIRV-Tools is compiled with the headers that its version needs
     least = parse_version(package.system_minimum)
     for root in roots:
         try:
@@ -263,10 +293,14 @@ def find_installed(package: Package, roots: list[Path]) -> Found | None:
     return None
 
 
+def library_folders(root: Path) -> tuple[Path, ...]:
+    """Return the folders below ``root`` that may hold libraries."""
+    return root / "lib", root / "lib64", root / "lib" / f"{platform.machine()}-linux-gnu"
+
+
 def glslang_archives(root: Path) -> list[Path]:
     """Return the archives of an installed glslang below ``root``; empty when the main one is missing."""
-    multiarch = f"{platform.machine()}-linux-gnu"
-    for folder in (root / "lib", root / "lib64", root / "lib" / multiarch):
+    for folder in library_folders(root):
         if (folder / GLSLANG_ARCHIVES[0]).is_file():
             return [folder / name for name in GLSLANG_ARCHIVES if (folder / name).is_file()]
     return []
@@ -295,6 +329,9 @@ def link_installed(found: Found, prefix: Path) -> None:
     links = {prefix / "include" / entry: found.root / "include" / entry for entry in INCLUDE_NAMES[name]}
     if name == "glslang":
         links |= {prefix / "lib" / path.name: path for path in glslang_archives(found.root)}
+    elif name == "spirv-tools":
+        paths = [folder / SPIRV_TOOLS_ARCHIVE for folder in library_folders(found.root)]
+        links[prefix / "lib" / SPIRV_TOOLS_ARCHIVE] = next(path for path in paths if path.is_file())
     for link, target in links.items():
         if target.exists():
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -432,7 +469,7 @@ def _destination(package: Package, name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise DepsError(f"{package.name}: the archive has a member with the unsafe name {name!r}")
-    if path.name in {"copyright", "LICENSE.txt"}:
+    if path.name in {"copyright", "LICENSE", "LICENSE.txt"}:
         return PurePosixPath("licenses", f"{package.name}.txt")
     if path.parts[:2] == ("usr", "include"):
         return PurePosixPath(*path.parts[1:])
@@ -482,16 +519,25 @@ def glslang_sources(source: Path) -> list[Path]:
 
 
 def build_glslang(source: Path, prefix: Path) -> None:
-    """Compile glslang's source folder into ``lib/libglslang.a`` and ``include/glslang`` of ``prefix``.
-
-    Objects of an interrupted build are kept. Raises DepsError with the compiler's output when a file fails.
-    """
+    """Compile glslang's source folder into ``lib/libglslang.a`` and ``include/glslang`` of ``prefix``."""
     _glslang_headers(source, prefix)
-    objects = prefix / "objects"
-    objects.mkdir(exist_ok=True)
+    build_archive("libglslang.a", glslang_sources(source), [source, prefix / "include"], prefix)
+
+
+def build_archive(name: str, sources: list[Path], includes: list[Path], prefix: Path) -> None:
+    """Compile ``sources`` into the archive ``lib/<name>`` of ``prefix``.
+
+    An interrupted build goes on where it stopped. Raises DepsError with the compiler's output when a file
+    fails.
+    """
+    archive = prefix / "lib" / name
+    if archive.is_file():
+        return
+    objects = prefix / "objects" / name
+    objects.mkdir(parents=True, exist_ok=True)
     # The largest files first, so that no processor is left alone with one of them at the end.
-    files = sorted(glslang_sources(source), key=lambda path: -path.stat().st_size)
-    flags = [*GLSLANG_FLAGS, *hardening_flags(), f"-I{source}", f"-I{prefix / 'include'}"]
+    files = sorted(sources, key=lambda path: -path.stat().st_size)
+    flags = [*LIBRARY_FLAGS, *hardening_flags(), *(f"-I{folder}" for folder in includes)]
     results: list[Path] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(_compile, path, objects, flags) for path in files]
@@ -499,14 +545,15 @@ def build_glslang(source: Path, prefix: Path) -> None:
             for done in as_completed(jobs):
                 results.append(done.result())
                 if len(results) % 4 == 0 or len(results) == len(files):
-                    say(f"glslang {len(results)}/{len(files)}")
+                    say(f"{name} {len(results)}/{len(files)}")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    archive = prefix / "lib" / "libglslang.a"
     archive.parent.mkdir(exist_ok=True)
-    archive.unlink(missing_ok=True)
-    subprocess.run([os.environ.get("AR", "ar"), "rcs", str(archive), *map(str, sorted(results))], check=True)
+    partial = archive.with_suffix(".tmp")
+    partial.unlink(missing_ok=True)
+    subprocess.run([os.environ.get("AR", "ar"), "rcs", str(partial), *map(str, sorted(results))], check=True)
+    partial.replace(archive)
     shutil.rmtree(objects)
 
 
@@ -517,8 +564,7 @@ def _compile(source: Path, objects: Path, flags: list[str]) -> Path:
         command = [*compiler(), *flags, "-c", str(source), "-o", str(partial)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            shown = shlex.join(command)
-            raise DepsError(f"glslang's {source.name} does not compile:\n{shown}\n{done.stderr}")
+            raise DepsError(f"{source.name} does not compile:\n{shlex.join(command)}\n{done.stderr}")
         partial.replace(target)
     return target
 
@@ -540,13 +586,99 @@ def _not_headers(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if not name.endswith((".h", ".hpp"))}
 
 
+# --- SPIRV-Tools ----------------------------------------------------------------------------------
+
+
+def build_spirv_tools(source: Path, prefix: Path) -> None:
+    """Compile the validator of SPIRV-Tools' source folder into ``lib/libSPIRV-Tools.a`` of ``prefix``."""
+    tables = source / "tables"
+    tables.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_generate, _table_commands(source, prefix / "include" / "spirv", tables)))
+    files = [path for folder in SPIRV_TOOLS_FOLDERS for path in sorted((source / folder).glob("*.cpp"))]
+    files = [path for path in files if path.name not in SPIRV_TOOLS_LEFT_OUT]
+    includes = [source, source / "include", tables, prefix / "include"]
+    build_archive(SPIRV_TOOLS_ARCHIVE, files, includes, prefix)
+    public = Path("include", "spirv-tools")
+    shutil.copytree(source / public, prefix / public, dirs_exist_ok=True)
+
+
+def _generate(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise DepsError(f"this does not generate a table:\n{shlex.join(command)}\n{done.stderr}")
+
+
+def _table_commands(source: Path, headers: Path, tables: Path) -> list[list[str]]:
+    """Return the commands that generate tables from the grammars of SPIRV-Headers, as its CMake files do."""
+
+    def run(script: str, **options: Path | str) -> list[str]:
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        return [sys.executable, str(source / "utils" / script), *words]
+
+    def grammar(name: str) -> Path:
+        return headers / "unified1" / f"{name}.grammar.json"
+
+    generate, generate_header = "generate_grammar_tables.py", "generate_language_headers.py"
+    core = {
+        "spirv_core_grammar": grammar("spirv.core"),
+        "extinst_debuginfo_grammar": grammar("extinst.debuginfo"),
+        "extinst_cldebuginfo100_grammar": grammar("extinst.opencl.debuginfo.100"),
+        "output_language": "c++",
+    }
+    commands = [
+        run(
+            generate,
+            **core,
+            core_insts_output=tables / "core.insts-unified1.inc",
+            operand_kinds_output=tables / "operand.kinds-unified1.inc",
+        ),
+        run(
+            generate,
+            **core,
+            extension_enum_output=tables / "extension_enum.inc",
+            enum_string_mapping_output=tables / "enum_string_mapping.inc",
+        ),
+        run(
+            generate,
+            extinst_glsl_grammar=grammar("extinst.glsl.std.450"),
+            glsl_insts_output=tables / "glsl.std.450.insts.inc",
+            output_language="c++",
+        ),
+        run(
+            generate,
+            extinst_opencl_grammar=grammar("extinst.opencl.std.100"),
+            opencl_insts_output=tables / "opencl.std.insts.inc",
+        ),
+        run(
+            "generate_registry_tables.py",
+            xml=headers / "spir-v.xml",
+            generator_output=tables / "generators.inc",
+        ),
+    ]
+    for name, prefix in SPIRV_TOOLS_VENDORS.items():
+        output = tables / f"{name}.insts.inc"
+        options = {"extinst_vendor_grammar": grammar(f"extinst.{name}"), "vendor_insts_output": output}
+        commands.append(run(generate, **options, vendor_operand_kind_prefix=prefix))
+    for header, name in (
+        ("DebugInfo", "debuginfo"),
+        ("OpenCLDebugInfo100", "opencl.debuginfo.100"),
+        ("NonSemanticShaderDebugInfo100", "nonsemantic.shader.debuginfo.100"),
+    ):
+        output = tables / f"{header}.h"
+        options = {"extinst_grammar": grammar(f"extinst.{name}"), "extinst_output_path": output}
+        commands.append(run(generate_header, **options))
+    return commands
+
+
 # --- all together ---------------------------------------------------------------------------------
 
 
 def prefix_key(installed: list[Found]) -> str:
     """Return the name of the prefix: a hash over everything that decides what is in it."""
-    flags = shlex.join([*GLSLANG_FLAGS, *hardening_flags()])
-    parts = [LOCK_FILE.read_text(), compiler_identity(), flags, ",".join(GLSLANG_FOLDERS)]
+    flags = shlex.join([*LIBRARY_FLAGS, *hardening_flags()])
+    folders = ",".join(GLSLANG_FOLDERS + SPIRV_TOOLS_FOLDERS)
+    parts = [LOCK_FILE.read_text(), compiler_identity(), flags, folders]
     parts += [f"{found.package.name} {found.root} {found.version}" for found in installed]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -565,9 +697,22 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def look_up() -> dict[Package, Found | None]:
-    """Return each package of the lock file with its installed copy; None: the pinned file is used."""
+    """Return each package that is needed with its installed copy; None: the pinned file is used."""
     roots = search_roots()
-    return {package: find_installed(package, roots) for package in read_lock()}
+    packages = {package.name: package for package in read_lock()}
+    installed = {name: find_installed(package, roots) for name, package in packages.items()}
+    glslang, tools = installed["glslang"], installed["spirv-tools"]
+    root = tools.root if tools is not None else None
+    if glslang is not None and glslang.root != root and _holds_spirv_tools(glslang.root):
+        say(f"glslang in {glslang.root} is not used: it comes with a SPIRV-Tools that is not used")
+        installed["glslang"] = None  # two copies of SPIRV-Tools do not link
+    if tools is not None:
+        del installed["spirv-headers"]  # only needed to compile SPIRV-Tools
+    return {packages[name]: found for name, found in installed.items()}
+
+
+def _holds_spirv_tools(root: Path) -> bool:
+    return any(path.name == SPIRV_TOOLS_ARCHIVE for path in glslang_archives(root))
 
 
 def prepare() -> Path:
@@ -596,10 +741,11 @@ def _fill(work: Path, looked_up: dict[Package, Found | None]) -> None:
         else:
             say(f"using {package.name} {'.'.join(map(str, found.version))} of {found.root}")
             link_installed(found, work)
-    source = work / "src" / "glslang"
-    if source.is_dir():
-        build_glslang(source, work)
-        shutil.rmtree(source)
+    for name, build in (("glslang", build_glslang), ("spirv-tools", build_spirv_tools)):
+        source = work / "src" / name
+        if source.is_dir():
+            build(source, work)
+            shutil.rmtree(source)
 
 
 def main() -> int:

@@ -13,9 +13,8 @@ import vkdispatch as vd
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.base.spirv.module import read_module
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.type_checks import check_types
+from vkdispatch.base.validation import read_valid_module
 
 from .driving import main
 from .spirv_modules import SOURCES, compile_for_device, kinds_of, push_size
@@ -140,8 +139,7 @@ def attempt(seed: int) -> str:
     except ValueError:
         return "refused"
     try:
-        module = read_module(code)
-        check_types(module)
+        module = read_valid_module(code)
         interface = reflect(module)
         check_features("mutant", interface, vd.get_context())
         plan = ComputePlan("", kinds_of(interface), push_size(interface), "mutant", spirv=code)

@@ -16,9 +16,8 @@ import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.spirv.interface import Interface
-from vkdispatch.base.spirv.module import read_module
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.type_checks import check_types
+from vkdispatch.base.validation import read_valid_module
 
 from .driving import main
 
@@ -238,8 +237,7 @@ def attempt(seed: int) -> str:
     """Make a pipeline of a mutant as for a user who hands it in, and compile it for the device."""
     code = mutant(seed)
     try:
-        module = read_module(code)
-        check_types(module)
+        module = read_valid_module(code)
         interface = reflect(module)
         check_features("mutant", interface, vd.get_context())
         plan = ComputePlan("", kinds_of(interface), push_size(interface), "mutant", spirv=code)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import vkdispatch as vd
+from vkdispatch.base.spirv.reflection import reflect
+from vkdispatch.base.validation import read_valid_module
 
 from . import driving, glsl_sources, spirv_modules
 
@@ -54,3 +58,22 @@ def test_crashes_and_hangs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert failures == {3: "crash: exit status -6", 5: "hang"}
     assert verdicts["taken"] == 6
     assert sys.executable
+
+
+@pytest.mark.parametrize("original", spirv_modules.originals(), ids=range(len(spirv_modules.originals())))
+def test_corrupted_modules_are_refused(original: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
+    choice = random.Random(len(original))
+    refused = 0
+    for _ in range(300):
+        words = original.copy()
+        if choice.randrange(2):
+            words[choice.randrange(len(words))] = choice.choice(
+                [choice.randrange(200), choice.randrange(2**32)]
+            )
+        else:
+            words.view(np.uint8)[choice.randrange(words.nbytes)] ^= choice.randrange(1, 256)
+        try:
+            reflect(read_valid_module(words.tobytes()))
+        except ValueError:
+            refused += 1
+    assert refused > 150  # names and lines may be anything

@@ -12,7 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.compilation.compiler import MARK, compile_glsl, replace_float16
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.spirv.module import read_module
+from vkdispatch.base.validation import read_valid_module
 from vkdispatch.codegen.abbreviations import Buff, bf16, c64, f16, f32, i8, i32, u32, uv4
 from vkdispatch.compiler.glsl.writer import write_kernel
 
@@ -47,7 +47,7 @@ def test_generated_code() -> None:
     assert "coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>" in text
     assert "coopMatLoad(" in text and "gl_CooperativeMatrixLayoutColumnMajor" in text
     assert "coopMatMulAdd(" in text and "coopMatStore(" in text
-    read_module(compile_glsl(text, "body"))
+    read_valid_module(compile_glsl(text, "body"))
 
 
 def test_integers_and_words() -> None:
@@ -61,7 +61,7 @@ def test_integers_and_words() -> None:
 
     text = written(body, Buff[i32], Buff[uv4])
     assert "coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>" in text
-    read_module(compile_glsl(text, "body"))
+    read_valid_module(compile_glsl(text, "body"))
 
 
 def test_workgroup_scope_loads_windows_of_a_buffer() -> None:
@@ -83,7 +83,7 @@ def test_bfloat16() -> None:
     text = written(product(bf16, f32), Buff[f32], Buff[u32], Buff[u32])
     assert MARK in text and "coopmat<bfloat16_t," in text
     code = compile_glsl(text, "body")
-    read_module(code)
+    read_valid_module(code)
     found = instructions(code)
     capabilities = [each[1] for each in found if each[0] & 0xFFFF == 17]
     assert {5116, 5118} <= set(capabilities) and 9 not in capabilities
@@ -106,7 +106,7 @@ def test_arithmetic_keeps_types() -> None:
         x[0] = x[0] + x.length().to_dtype(f32)
         x.store(result, 0, 8)
 
-    read_module(compile_glsl(written(body, Buff[f32]), "body"))
+    read_valid_module(compile_glsl(written(body, Buff[f32]), "body"))
 
 
 REFUSED: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [

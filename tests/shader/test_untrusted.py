@@ -38,7 +38,7 @@ def without_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def children(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Return the command lines of the child processes that compile; `spirv-val` is none."""
+    """Return the command lines of the child processes that validate or compile."""
     started: list[list[str]] = []
     make = subprocess.Popen.__init__
 
@@ -70,7 +70,7 @@ def test_an_honest_kernel(form: str, children: list[list[str]]) -> None:
         copy(data, 18)
         factors = np.where(np.arange(20) < 18, 5, 1)
         np.testing.assert_array_equal(data.read(0), np.arange(20) * factors)
-    wanted = ["compile", "create"] if form == "glsl" else ["create"]
+    wanted = ["compile", "validate", "create"] if form == "glsl" else ["validate", "create"]
     assert [command[4] for command in children] == wanted  # the copy needs no child: the same was compiled
 
 
@@ -106,6 +106,16 @@ def test_a_bomb_of_macros_is_ended(
         monkeypatch.setattr(untrusted, name, value)
     with pytest.raises(vd.ShaderBuildError, match=text):
         vd.glsl_kernel(bomb(40), [("b", Buff[f32])], "b.size", untrusted=True)
+
+
+def test_a_module_of_many_branches_is_validated_in_a_child(children: list[list[str]]) -> None:
+    branches = "".join(f"if (b[{i}] > 3) b[{i}] = {i};" for i in range(300))
+    source = f"#version 450\nlayout(binding = 0) buffer B {{ float b[]; }};\nvoid main() {{ {branches} }}"
+    code = native.compile_glsl(source)
+    vd.spirv_kernel(code, [("b", Buff[f32])], "b.size")
+    assert [command[4] for command in children] == ["validate"]
+    with pytest.raises(ValueError, match="invalid SPIR-V: Missing OpFunctionEnd"):
+        vd.spirv_kernel(code[:-4], [("b", Buff[f32])], "b.size")
 
 
 def test_text_that_is_too_long(children: list[list[str]]) -> None:
@@ -149,9 +159,11 @@ def test_a_compiler_that_crashes(
     child(tmp_path, monkeypatch, text)
     with pytest.raises(vd.ShaderBuildError, match=message):
         vd.glsl_kernel(SOURCE, ARGUMENTS, "a.size", untrusted=True)
-    kernel = vd.spirv_kernel(native.compile_glsl(SOURCE), ARGUMENTS, "a.size", untrusted=True)
+    code = native.compile_glsl(SOURCE)
     with pytest.raises(vd.ShaderBuildError, match=message):
-        kernel.build()
+        vd.spirv_kernel(code, ARGUMENTS, "a.size", untrusted=True)
+    with pytest.raises(vd.ShaderBuildError, match=message):
+        untrusted.check_pipeline(vd.get_context(), code, [1], 4, "main", [], "kernel")
 
 
 def test_a_driver_that_crashes() -> None:

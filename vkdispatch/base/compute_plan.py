@@ -206,13 +206,9 @@ class ComputePlan(Handle):
 
 
 def _check_spirv(spirv: bytes, argument: str) -> "Module":
-    # imported here, as few programs need them
-    from vkdispatch.base.spirv.module import read_module
-    from vkdispatch.base.spirv.type_checks import check_types
+    from vkdispatch.base.validation import read_valid_module  # imported here, as few programs need it
 
-    module = read_module(spirv, argument)
-    check_types(module, argument)
-    return module
+    return read_valid_module(spirv, argument)
 
 
 def _parse_binding_type(kind: int) -> int:

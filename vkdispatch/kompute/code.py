@@ -11,10 +11,10 @@ from vkdispatch.base.compute_plan import ComputePlan, check_features, check_work
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
 from vkdispatch.base.spirv.interface import Interface, Resource, Type
-from vkdispatch.base.spirv.module import Module, read_module, validate
+from vkdispatch.base.spirv.module import Module
 from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.repeat import MAX_REPEATS, repeat_kernel
-from vkdispatch.base.spirv.type_checks import check_types
+from vkdispatch.base.validation import read_valid_module
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundPlan
 from vkdispatch.kompute.enums import KomputeError, require_iterable
@@ -131,9 +131,7 @@ def read_spirv(code: bytes) -> tuple[Module, Interface]:
     """
     code = code[: len(code) // 4 * 4]  # rounded down, as in Kompute
     try:
-        module = read_module(code)
-        check_types(module, "spirv")
-        validate(code, "spirv")
+        module = read_valid_module(code)
         return module, reflect(module)
     except VkDispatchError as error:
         raise KomputeError(str(error)) from None

@@ -170,13 +170,18 @@ void Background::forget() {
   Worker::forget();
 }
 
-void Background::wait() {
+bool Background::wait(std::chrono::seconds patience) {
+  const auto end = Clock::now() + patience;
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kSlice, [this] { return done_; })) {
+    if (Clock::now() >= end) {
+      return false;
+    }
     lock.unlock();  // the call may end meanwhile
     check_signals();
     lock.lock();
   }
+  return true;
 }
 
 void Background::check() const {

@@ -1,6 +1,7 @@
 // Calls on threads of their own. A caller may stop waiting; the call then runs to its end by itself.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -26,8 +27,9 @@ class Background {
   // Resets the state in a forked child, which has none of its parent's threads.
   static void forget();
 
-  // Waits until the call has ended. Throws Interrupted; the call then goes on by itself.
-  void wait();
+  // Waits until the call has ended, at most for `patience`. Returns whether it has. Throws Interrupted. A
+  // call that has not ended goes on by itself.
+  bool wait(std::chrono::seconds patience = std::chrono::hours(24 * 365));
 
  protected:
   // Rethrows what the call threw. Call it after wait().

@@ -185,6 +185,13 @@ cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
     void cpp_prepare_compiler "vkd::prepare_compiler"()
     cbool cpp_finish_compiling "vkd::finish_compiling"(uint64_t patience_ns)
 
+cdef extern from "libs/spirv_tools.hpp" namespace "vkd" nogil:
+    cdef cppclass CppValidation "vkd::Validation"(CppBackground):
+        @staticmethod
+        shared_ptr[CppValidation] start(vector[uint32_t] words) except +raise_error
+        void wait() except +raise_error
+        const string& complaint() except +raise_error
+
 cdef extern from *:
     """
     #include "libs/vkfft.hpp"

@@ -354,6 +354,19 @@ def compile_glsl(str source not None, str path not None="", int vulkan_minor=2, 
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
+def find_spirv_error(bytes spirv not None):
+    if len(spirv) % 4 != 0:
+        raise ValueError(f"spirv: {len(spirv)} bytes are not a number of words")
+    cdef vector[uint32_t] words
+    words.resize(len(spirv) // 4)
+    memcpy(words.data(), <const char*>spirv, len(spirv))
+    _register_thread_hooks()
+    cdef shared_ptr[CppValidation] validation = CppValidation.start(words)
+    with nogil:
+        validation.get().wait()
+    return validation.get().complaint().decode("utf-8", "replace") or None
+
+
 def compiler_identity():
     return cpp_compiler_identity().decode()
 

@@ -150,6 +150,11 @@ class _Reader:
         end = 0
         for index, member in enumerate(members):
             decorations = entry.members.get(index, {})
+            if member not in self.types:  # a pointer that was declared in advance
+                raise self.refuse(
+                    "it has pointers in a block (buffer_reference), which are not supported: "
+                    "bind the buffers themselves"
+                )
             kind = self.types[member]
             if _MATRIX_STRIDE in decorations:
                 kind = _with_strides(kind, decorations[_MATRIX_STRIDE][0], _ROW_MAJOR in decorations)

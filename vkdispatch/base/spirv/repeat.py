@@ -14,7 +14,6 @@ from vkdispatch.base.record import record
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.elementwise import prove_elementwise
 from vkdispatch.base.spirv.module import Instruction, Module, read_module
-from vkdispatch.base.spirv.type_checks import check_types
 
 # The largest number of rounds of a dispatch. A CPU driver ends loops after 65,535 rounds, counted over all
 # loops together (which is why kernels with loops are not repeated), and a GPU that is busy for seconds with
@@ -73,13 +72,12 @@ def repeat_kernel(code: bytes, entry_point: str = "main", fence: bool = True) ->
     Raises
     ------
     TypeError, ValueError
-        `code` is not a valid module, or has no such entry point.
+        `code` is not a module, or has no such entry point.
     """
     module = read_module(code)
     touched = prove_elementwise(module, entry_point)
     if touched is None or not touched.written:
         return None
-    check_types(module)
     words, count_id = _add_loop(module, fence)
     return Repeated(words.astype("<u4").tobytes(), count_id, touched.written, touched.read)
 

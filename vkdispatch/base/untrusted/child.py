@@ -35,6 +35,10 @@ def _compile(native: Any, data: bytes) -> None:
     sys.stdout.buffer.write(native.compile_glsl(**json.loads(data)))
 
 
+def _validate(native: Any, data: bytes) -> None:
+    sys.stdout.buffer.write((native.find_spirv_error(data) or "").encode())
+
+
 def _create(native: Any, data: bytes) -> None:
     """Make a pipeline, and have the driver compile it down to the device's own code."""
     size = int.from_bytes(data[:4], "little")
@@ -64,14 +68,14 @@ def _create(native: Any, data: bytes) -> None:
 
 
 def main() -> None:
-    """Run the command line: compile or create, the folder of the native module, seconds, bytes."""
+    """Run the command line: compile, validate or create, the folder of the native module, seconds, bytes."""
     what, folder, seconds, memory = sys.argv[1:]
     sys.path.insert(0, folder)
     import vkdispatch_native as native
 
     _limit(int(seconds), int(memory) or None)
     try:
-        {"compile": _compile, "create": _create}[what](native, sys.stdin.buffer.read())
+        {"compile": _compile, "validate": _validate, "create": _create}[what](native, sys.stdin.buffer.read())
         sys.stdout.flush()
     except ValueError as error:
         print(error, file=sys.stderr)

@@ -68,6 +68,17 @@ def compile_untrusted(source: str, name: str, preprocessing: "Preprocessing | No
     return code
 
 
+def find_untrusted_error(spirv: bytes, argument: str) -> str | None:
+    """Return the rule that a module breaks, as a validator in a child process says it; None if it is valid.
+
+    Raises
+    ------
+    ShaderBuildError
+        The validator crashed or exceeded a limit.
+    """
+    return _run("validate", spirv, f"{argument}: the module", argument).decode("utf-8", "replace") or None
+
+
 def check_pipeline(
     context: Context,
     spirv: bytes,
@@ -114,7 +125,7 @@ def _run(
         raise UnsupportedError(
             "untrusted: this program has no Python interpreter to start for a child process"
         )
-    memory = MEMORY if what == "compile" else 0  # drivers map far more than they use: it is watched
+    memory = 0 if what == "create" else MEMORY  # drivers map far more than they use: it is watched
     command = [
         *(sys.executable, "-I", "-S", untrusted_child.__file__, what),
         *(str(Path(native.__file__).parent), str(SECONDS), str(memory)),

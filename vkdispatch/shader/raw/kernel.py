@@ -11,9 +11,9 @@ from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
-from vkdispatch.base.spirv.module import Module, read_module, validate
+from vkdispatch.base.spirv.module import Module, read_module
 from vkdispatch.base.spirv.reflection import rebind, reflect
-from vkdispatch.base.spirv.type_checks import check_types
+from vkdispatch.base.validation import read_valid_module
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
@@ -376,11 +376,10 @@ def glsl_kernel(  # noqa: PLR0913 - public
         from vkdispatch.base.untrusted.compiler import compile_untrusted  # few programs need this
 
         compiled = compile_untrusted(source, name, preprocessing)
-        module = read_module(compiled, f"{name}: source")
-        check_types(module, f"{name}: source")
     else:
         compiled = compile_glsl(source, name, None, preprocessing)
-        module = read_module(compiled, f"{name}: source")
+    argument = f"{name}: source"
+    module = read_valid_module(compiled, argument, True) if untrusted else read_module(compiled, argument)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
@@ -398,8 +397,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
 ) -> RawKernel:
     """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.6. A device with Vulkan 1.2 takes at most 1.5.
 
-    A broken module can crash a driver. Its structure, blocks and types are checked here; all its rules are
-    checked if the program `spirv-val` is installed (Debian: spirv-tools).
+    A broken module can crash a driver. SPIRV-Tools, which is part of vkdispatch, therefore validates it here.
 
     Parameters
     ----------
@@ -428,9 +426,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
     name = _parse_name(name, entry_point)
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
-    module = read_module(spirv, f"{name}: spirv")
-    check_types(module, f"{name}: spirv")
-    validate(module.words.tobytes(), f"{name}: spirv")
+    module = read_valid_module(spirv, f"{name}: spirv", bool(untrusted))
     code = RawCode(name, None, module, entry_point, read, size, {}, bool(untrusted))
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
