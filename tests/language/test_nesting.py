@@ -182,7 +182,7 @@ def test_nested_operators(tmp_path: Path) -> None:
     tests = " and (".join(f"source[i] > {j}" for j in range(90))
     kernel = load(tmp_path, _KERNEL + indent(0, f"out[i] = 1 if {tests}{')' * 89} else 0"))
     x, _ = expected(90)
-    if vd.get_context().device_infos[0].is_llvmpipe:
+    if vd.get_context().device_infos[0].is_llvmpipe():
         with pytest.raises(vd.UnsupportedError, match=r"nested \d+ deep here.* takes 72: .*nested_kernel"):
             kernel(vd.Buffer(len(x), vd.int32), vd.asbuffer(x))
     else:

@@ -48,7 +48,7 @@ def evaluate(x, output_map=None):
     arguments = [
         ("made", Buff[to.out_type]),
         *zip(source.source.names, source.source.annotations, strict=True),
-        *zip(to.names, to.annotations, strict=True),
+        *to.sink.parameters,
     ]
     kernel = trace_kernel("copy", body, arguments, 64, exec_size="made.size")
     kernel(result, *source.arguments, *to.arguments)

@@ -37,7 +37,7 @@ to_vkdispatch_dispatch.register(object, _to_vkdispatch)
 # ---- the backend ---------------------------------------------------------------------------------
 
 
-def _create(name: str, *args: Any, **kwargs: Any) -> Any:
+def _create(name: str, /, *args: Any, **kwargs: Any) -> Any:
     """Call a function of `dask.array` for Arrays as chunks."""
     import dask.array as da
 

@@ -161,8 +161,9 @@ def _float_text(value: float, kind: dt.DType) -> str:
 # ---- Functions in GLSL -----------------------------------------------------------------------------------
 
 
-# A definition, which ends with a brace at the end of its only line or at the start of one.
-_FUNCTION = re.compile(r"^[@\w].*?(\w+)\(.*(?:\}|\{\n(?:.*\n)*?\})$", re.MULTILINE)
+# A definition, which ends with a brace at the end of its only line or at the start of one. To compile it takes
+# longer than to import this module.
+_FUNCTION = r"^[@\w].*?(\w+)\(.*(?:\}|\{\n(?:.*\n)*?\})$"
 
 
 def read_functions(text: str) -> dict[str, str]:
@@ -171,7 +172,7 @@ def read_functions(text: str) -> dict[str, str]:
     Several functions of one name, for arguments of several types, are one definition.
     """
     functions: dict[str, str] = {}
-    for match in _FUNCTION.finditer(text):
+    for match in re.finditer(_FUNCTION, text, re.MULTILINE):
         name, definition = match[1], match[0]
         functions[name] = f"{functions[name]}\n{definition}" if name in functions else definition
     return functions

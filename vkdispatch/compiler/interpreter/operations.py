@@ -279,7 +279,7 @@ _NAMED: dict[str, Rule] = {
     "round_even": np.rint,
 }
 # NumPy lacks the others
-_HOST_RULES = {name: _apply_each(rule) for name, rule in vars(host).items() if inspect.isfunction(rule)}
+_HOST_RULES = {name: _apply_each(rule) for name, rule in vars(host).items() if inspect.isroutine(rule)}
 MATHEMATICAL_RULES: dict[str, Rule] = {
     prefix + name: _convert_to_double(rule)
     for name, rule in (_HOST_RULES | _NAMED).items()
