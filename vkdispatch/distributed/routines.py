@@ -22,7 +22,7 @@ from dask.highlevelgraph import HighLevelGraph
 import vkdispatch.numpy as vnp
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.distributed.loading import wrap
-from vkdispatch.numpy.linalg.solving import factor_plu, solve_triangular
+from vkdispatch.numpy.linalg.solving import factor_plu
 from vkdispatch.random.generator import Generator
 
 _Function = Callable[..., Any]
@@ -425,7 +425,7 @@ def _serve_linalg() -> None:
     @wrap(find_module("utils"), "scipy_linalg_safe")
     def solve_block(original: _Function, func_name: str, *args: Any, **kwargs: Any) -> Any:
         if is_array(args[0]) and func_name == "solve_triangular":
-            return solve_triangular(*args, **kwargs)
+            return solving.solve_triangular(*args, **kwargs)
         return original(func_name, *args, **kwargs)
 
     @wrap(linalg, "lu")
@@ -460,7 +460,7 @@ def _replace_blocks(x: Any) -> Any:
 
 
 def _factor_block(x: Any) -> Any:
-    return factor_plu(x)
+    return solving.factor_plu(x)
 
 
 def _make_zeros(shape: Any, dtype: Any) -> Any:

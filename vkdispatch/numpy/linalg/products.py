@@ -112,7 +112,7 @@ def _matrices_last(a: Array, b: Array, axes: Any) -> tuple[Array, Array, tuple[i
         given = [(axis,) if isinstance(axis, int) else tuple(map(operator.index, axis)) for axis in axes]
     except TypeError:
         raise ArgumentTypeError(f"axes: expected three tuples of ints, got {axes!r}") from None
-    if [len(array) for array in given] != sizes:
+    if [len(places) for places in given] != sizes:
         raise ArgumentValueError(f"axes: expected tuples of {sizes} axes, got {axes!r}")
     first = moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
     return first, moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
