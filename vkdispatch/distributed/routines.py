@@ -22,7 +22,7 @@ from dask.highlevelgraph import HighLevelGraph
 import vkdispatch.numpy as vnp
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.distributed.loading import wrap
-from vkdispatch.numpy.linalg.solving import factor_plu
+from vkdispatch.numpy.linalg import solving
 from vkdispatch.random.generator import Generator
 
 _Function = Callable[..., Any]

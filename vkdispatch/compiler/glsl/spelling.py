@@ -161,7 +161,7 @@ def _float_text(value: float, kind: dt.DType) -> str:
 # ---- Functions in GLSL -----------------------------------------------------------------------------------
 
 
-# A definition, which ends with a brace at the end of its only line or at the start of one. To compile it takes
+# A definition, which ends with a brace at the end of its only line or at the start of one. Compiling it takes
 # longer than to import this module.
 _FUNCTION = r"^[@\w].*?(\w+)\(.*(?:\}|\{\n(?:.*\n)*?\})$"
 
