@@ -96,10 +96,10 @@ def compile_glsl(
     """
 
 def find_spirv_error(spirv: bytes) -> str | None:
-    """Return the rule of SPIR-V or Vulkan 1.3 that a module breaks, as SPIRV-Tools says it; None if it is valid.
+    """Return the rule of SPIR-V or Vulkan 1.3 that a module breaks, as SPIRV-Tools says it; None if valid.
 
-    Raises ValueError if the module has more than 16 MiB, or if the answer takes more than a minute. An interrupt
-    ends the wait, too. The validator then finishes on its own thread.
+    Raises ValueError if the module has more than 16 MiB, or if the answer takes more than a minute. An
+    interrupt ends the wait, too. The validator then finishes on its own thread.
     """
 
 def compiler_identity() -> str:
