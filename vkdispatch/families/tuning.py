@@ -76,10 +76,8 @@ class PlanCache(Generic[_Result]):
         plan = self.plans.get(key)
         if plan is None:
             plan = make()
-            while len(self.plans) >= _MAX_RESULTS:
-                # the hash of a map changes with what it reads, and then its entry is not found
-                if self.plans.pop(next(iter(self.plans)), None) is None:
-                    self.plans.clear()
+            if len(self.plans) >= _MAX_RESULTS:
+                self.plans.clear()
             self.plans[key] = plan
         return plan
 
