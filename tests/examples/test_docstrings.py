@@ -40,6 +40,7 @@ WITHOUT = {
         "vkdispatch.base.context.destroy_context",
     ),
     *("vkdispatch.base.spirv.module.read_module", "vkdispatch.base.spirv.reflection.reflect"),
+    "vkdispatch.base.validation.read_valid_module",
     # parts of kernels and of reductions; pages of the documentation show them at work
     *("vkdispatch.reduce.make_reduction_stage", "vkdispatch.fft.global_trasposed_write_iterator"),
     *("vkdispatch.fft.memory_reads_iterator", "vkdispatch.fft.memory_writes_iterator"),

@@ -5,7 +5,7 @@ blocks by hand.
 """
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -113,7 +113,11 @@ class GpuRange:
             "Python wants its numbers while the kernel is traced",
         )
 
-    __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+    def __iter__(self) -> Iterator[Any]:
+        # for statements of kernels never come here: type checkers see that their counters may be anything
+        self._refuse()
+
+    __len__ = __getitem__ = __contains__ = _refuse
 
 
 def find_ends(start: Expr, stop: Expr, step: Expr) -> Expr:
