@@ -228,15 +228,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that --one-in does not choose, and begin with those in processes of their own.
-
-    They are the longest: at the end of a run they would leave other workers without work.
-    """
+    """Leave out the tests that --one-in does not choose."""
     count: int = config.getoption("--one-in")
     chosen = {item for item in items if zlib.crc32(item.nodeid.encode()) % count == 0}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
-    items.sort(key=lambda item: "run_python" not in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture
