@@ -289,7 +289,7 @@ def _comes_before(code: Code, first: int, second: int) -> bool:
 # vectors, by value or by pointer to functions, or through variables of functions with exactly one store,
 # which dominates the load (that is, every way to the load passes it).
 #
-# The module is taken to be valid: it passed `read_module` here, and `spirv-val` there.
+# The module is taken to be valid: `read_valid_module` had it validated.
 
 
 _FUNCTIONS = (op.FUNCTION, op.FUNCTION_PARAMETER, op.FUNCTION_END, op.FUNCTION_CALL)
