@@ -168,7 +168,7 @@ class _Comparison:
     __slots__ = ("name", "owner", "text")
 
     def __init__(self, text: str) -> None:
-        """Take the text of the function, with {fields} and {others} for those of both records."""
+        """Take the source of the function; {fields} and {others} are the fields of the two records."""
         self.text = text
 
     def __set_name__(self, owner: type[Any], name: str) -> None:

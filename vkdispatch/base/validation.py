@@ -8,34 +8,30 @@ from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import Limits, Module, read_module
 
 # The validator's time grows with the square of a module's size, and with the cube of how deep its branches
-# nest. What exceeds these numbers is validated in a child process, whose time is limited.
+# nest. A module that exceeds these numbers is validated in a child process, whose time is limited.
 _MAX_WORDS, _MAX_BRANCHES = 1 << 16, 256
 
 
 def read_valid_module(code: object, argument: str = "spirv", untrusted: bool = False) -> Module:
-    """Take a module apart, and have SPIRV-Tools validate it.
+    """Read a module as `read_module` does, and have SPIRV-Tools validate it.
 
     Parameters
     ----------
-    code
-        The module, in either byte order.
-    argument
-        How messages call it.
+    code, argument
+        As for `read_module`, whose errors are raised, too.
     untrusted
-        Whether a child process validates the module, as for modules that take long.
+        Whether a child process validates the module, as it does for large ones.
 
     Raises
     ------
-    TypeError
-        `code` is no bytes.
     ValueError
-        It is no SPIR-V, of a version that is newer than 1.6, invalid, or more than drivers take.
+        The module is invalid, or exceeds what drivers can compile.
     ShaderBuildError
         The validator crashed or exceeded a limit in a child process.
     """
     module = read_module(code, argument)
     limits = Limits(module, argument)
-    limits.check_nesting()  # the validator takes ages for what is nested too deep
+    limits.check_nesting()  # deeply nested types take the validator very long
     spirv = module.words.tobytes()
     branches = sum(1 for _ in module.of(op.LOOP_MERGE, op.SELECTION_MERGE))
     large = len(module.words) > _MAX_WORDS or branches > _MAX_BRANCHES

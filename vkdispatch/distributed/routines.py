@@ -334,7 +334,7 @@ def _locate(block: Any, unique: Any) -> Any:
 
 
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
-    """Join chunks: those of NumPy are copied to the device."""
+    """Concatenate chunks. NumPy arrays are copied to the device."""
     return vnp.concatenate([vnp.asarray(array) for array in arrays], axis=axis)
 
 
@@ -362,7 +362,7 @@ def _divide(x: Any, y: Any, out: Any = None, dtype: Any = None) -> Any:
 
 
 def _percentile(x: Any, q: Any, method: str = "linear") -> Any:
-    """Return percentiles of a chunk, and its size; None in place of those of an empty chunk."""
+    """Return the percentiles and the size of a chunk. The percentiles of an empty chunk are None."""
     count = len(x)
     if not count:
         return None, count

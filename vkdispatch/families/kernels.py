@@ -39,7 +39,7 @@ Extent = int | Sequence[int]
 
 
 def buffers(**kinds: DType | None) -> list[Argument]:
-    """Declare buffers by their dtypes; those of None are left out."""
+    """Declare a buffer for each name with a dtype. A name with None has no buffer."""
     return [(name, None if kind is None else buffer[kind]) for name, kind in kinds.items()]
 
 

@@ -145,7 +145,7 @@ class Factors:
 
     @property
     def arguments(self) -> list[Argument | list[Argument]]:
-        """The arguments of a kernel: the result, sizes, those of each operand and its views, the sink's."""
+        """The arguments of a kernel: result, sizes, operands with their views, arguments of the sink."""
         return [
             *buffers(matmul_result=self.kind if self.partial else self.sink.out_type),
             numbers(*(PREFIX + name for name in NUMBERS)),

@@ -264,8 +264,8 @@ def flat_index(entries: Sequence[Entry], sizes: Sequence[Entry]) -> Entry:
     An int if all is known, else an expression: dt.int32 if an index has a sign, else dt.uint32.
     """
     if all(isinstance(value, int) for value in (*entries, *sizes)):
-        strides = [math.prod(_known(sizes)[axis:]) for axis in range(len(entries))]
-        return sum(entry * stride for entry, stride in zip(_known(entries), strides, strict=True))
+        strides = [math.prod(_select_known(sizes)[axis:]) for axis in range(len(entries))]
+        return sum(entry * stride for entry, stride in zip(_select_known(entries), strides, strict=True))
     indices = [ex.index_value(entry) if isinstance(entry, Expr) else entry for entry in entries]
     signed = any(dt.is_signed_dtype(index.dtype) for index in indices if isinstance(index, Expr))
     kind = dt.int32 if signed else dt.uint32
@@ -276,7 +276,7 @@ def flat_index(entries: Sequence[Entry], sizes: Sequence[Entry]) -> Entry:
     return flat
 
 
-def _known(values: Sequence[Entry]) -> list[int]:
+def _select_known(values: Sequence[Entry]) -> list[int]:
     return [value for value in values if isinstance(value, int)]
 
 
@@ -295,7 +295,7 @@ _COPIES = frozenset(("COPY", "DUP_TOP"))
 def _attribute_follows(code: CodeType) -> frozenset[int]:
     """Return the offsets of the instructions whose result is at once asked for an attribute, or gets one.
 
-    With those of their caches, to which frames may point as well.
+    The offsets of their inline caches are included, because a frame may point to one.
     """
     instructions = list(dis.get_instructions(code))
     offsets: set[int] = set()

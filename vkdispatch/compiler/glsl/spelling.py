@@ -167,7 +167,7 @@ _FUNCTION = r"^[@\w].*?(\w+)\(.*(?:\}|\{\n(?:.*\n)*?\})$"
 
 
 def read_functions(text: str) -> dict[str, str]:
-    """Return the definitions in a text by the names of the functions, without what stands between them.
+    """Return the function definitions in a GLSL text by name; other text is left out.
 
     Several functions of one name, for arguments of several types, are one definition.
     """

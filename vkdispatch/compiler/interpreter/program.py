@@ -157,14 +157,14 @@ class Batch:
         self.group = np.repeat(np.arange(group_count), self.local)
         self.position = np.tile(np.arange(self.local), group_count)
         self.registers: dict[int, mem.Cells] = {}
-        self.shared = {id(array): self._new_shared(array) for array in program.kernel.shared}
+        self.shared = {id(array): self._make_shared(array) for array in program.kernel.shared}
         self.epoch = np.zeros(group_count, np.int64)
         self._builtins: dict[Builtin, mem.Array] = {}
         size = program.subgroup_size
         self.subgroups_per_group = -(-self.local // size)
         self.slot = self.group * (self.subgroups_per_group * size) + self.position
 
-    def _new_shared(self, array: SharedArray) -> mem.Cells:
+    def _make_shared(self, array: SharedArray) -> mem.Cells:
         kind = mem.host_dtype(array.dtype)
         size = self.program.shared_sizes[id(array)]
         data = np.empty((self.group_count * size, *mem.value_shape(array.dtype)), kind)

@@ -4,7 +4,7 @@ The kernel language, the analyses, the passes, the interpreter and the GLSL writ
 `compiler.analyses.verify.verify` is the specification in executable form.
 """
 
-# ruff: noqa: I001 (it would write each of these names as a statement)
+# ruff: noqa: I001 (isort would write an import statement for each name)
 from vkdispatch.compiler.ir.nodes import (
     Argument as Argument,
     Builtin as Builtin,

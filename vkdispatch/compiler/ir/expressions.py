@@ -5,7 +5,7 @@ expressions or Python/NumPy numbers. A number takes the type of the values that 
 keeps the type of `x`; only a float beside integers is a float32. One that the type does not hold is an error.
 """
 
-# ruff: noqa: I001 (it would write each of these names as a statement)
+# ruff: noqa: I001 (isort would write an import statement for each name)
 from vkdispatch.compiler.ir.arithmetic import (
     BITS_OF as BITS_OF,
     absolute as absolute,

@@ -99,7 +99,10 @@ class _Lines:
         return hold(vc.constant_array(_roots(self.half, self.compute_type is complex128))[index])
 
     def butterflies(self, stage: Stage, *, everywhere: bool) -> Iterator[tuple[int, Any]]:
-        """Yield turns and butterflies, each within its guard; `everywhere`: also those of missing lines."""
+        """Yield turns and butterflies, each within its guard.
+
+        With `everywhere`, lines beyond the last one have butterflies, too.
+        """
         for turn in range(stage.rounds):
             butterfly = stage.butterfly(self.thread, turn)
             conditions = [True if everywhere else self.place.active, *stage.conditions(self.thread, turn)]

@@ -488,7 +488,7 @@ def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]],
 def values_in_order(count: int, threads: int, total: int) -> Iterator[tuple[Any, Any]]:
     """Yield the values of an invocation, each within its guard: neighbours have neighbouring values.
 
-    A value is given by its positions among all values and among those of the workgroup.
+    Yields the position of a value in the whole array, and its position in the workgroup.
 
     Parameters
     ----------

@@ -71,12 +71,12 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
         following = concatenate([data[1:], data[:1]])
         data = choose(is_first & beside, combine(data, following), data)[is_first]
         places, rank = places[is_first], rank[is_first] // 2
-    with _flattened(x) as flat:
+    with _open_flat(x) as flat:
         _set(name, flat, places, function(flat[places], data))
 
 
 @contextmanager
-def _flattened(x: Array) -> Iterator[Array]:
+def _open_flat(x: Array) -> Iterator[Array]:
     """Give the elements of an array along one axis; what is written to them goes to the array."""
     target = x if view_of(x).is_contiguous else x.copy()
     yield reshape(target, (-1,))
@@ -104,7 +104,7 @@ def apply_at(name: str, x: Array, index: Any) -> None:
         return
     places = sort(places)
     rank = _ranks(places)
-    with _flattened(x) as flat:
+    with _open_flat(x) as flat:
         for turn in range(int(rank.max()) + 1):
             chosen = places[rank == turn]
             _set(name, flat, chosen, function(flat[chosen]))

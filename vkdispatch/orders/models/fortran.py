@@ -285,7 +285,7 @@ def _make_model(
     programs: tuple[str, ...] = _NAMES,
     package: str = _PACKAGE,
 ) -> NativeModel:
-    """Return a model; `options` are those of vendors besides the usual ones."""
+    """Return a model. `options` are flags that a vendor's compiler gets besides its usual ones."""
     flags = {vendor: (*_FLAGS[vendor], *text.split()) for vendor, text in options.items()}
     search = Search("FC", programs, package=package, language="fortran")
     copy = f"integer :: i\n{directive}do i = 1, x_attr%shape(1)\n  y(i) = x(i)\nend do\n"
