@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, cast, overl
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.contexts.current import find_current_context
-from vkdispatch.base.devices import MatrixProduct
+from vkdispatch.base.devices import MatrixProduct, identify_devices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record
@@ -420,8 +420,4 @@ def _store(context: Context, kept: _Kept) -> None:
 
 
 def _key(context: Context) -> str:
-    devices = [
-        f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
-        for info in context.device_infos
-    ]
-    return "\n".join(("tuning 1", *devices))
+    return f"tuning 1\n{identify_devices(context.device_infos)}"
