@@ -26,10 +26,10 @@ Pair = tuple[Any, Any]
 @array_function
 def pad(
     x: ArrayLike,
-    pad_width: Any,
+    pad_width: object,
     mode: str = "constant",
     *,
-    constant_values: Any = 0,
+    constant_values: object = 0,
     out: Buffer[Any] | None = None,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,

@@ -308,8 +308,7 @@ class ReduceFunction(Referenced):
 
     def _take_arrays(self, args: tuple[Any, ...], graph: CommandGraph | None) -> tuple[Any, ...]:
         """Return arguments with arrays as buffers, without a copy if they are of another library."""
-        replaced = replace_arrays(args, {}, is_recorded(graph))
-        values = args if replaced is None else replaced[1]
+        values = replace_arrays(args, is_recorded(graph)) or args
         names = {at: name for at, name in self._buffers.items() if at < len(values)}
         return replace_foreign(values, names) or values
 

@@ -2,7 +2,7 @@
 
 import copy as copies
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vkdispatch.base import errors
@@ -277,21 +277,25 @@ class Given:
     ----------
     is_recorded
         Whether the call is recorded, so that it reads memory later.
-    is_mapped
-        Whether the call takes maps called with their arguments in place of buffers that it reads.
-    name
-        What messages call arrays of other libraries; "" if those are not replaced.
     pairs
         Each array that was replaced, and its buffer.
+    refusals
+        Why arrays of other libraries were not replaced; None if that is raised.
     """
 
     is_recorded: bool
-    is_mapped: bool
-    name: str
     pairs: list[tuple[Any, Any]] = field(factory=list)
+    refusals: list[errors.SharingError] | None = None
 
-    def replace(self, value: Any) -> Any:
+    def replace(self, value: Any, foreign: str = "", is_mapped: bool = False) -> Any:
         """Return an argument with the arrays in it replaced.
+
+        Parameters
+        ----------
+        foreign
+            What messages call arrays of other libraries; "" if those are not replaced.
+        is_mapped
+            Whether the argument can be a map called with its arguments.
 
         Raises
         ------
@@ -299,17 +303,23 @@ class Given:
             The call is recorded, and an array would have to be copied; or an array of another library would.
         """
         if type(value) in (list, tuple):
-            return type(value)(self.replace(item) for item in value)
+            return type(value)(self.replace(item, foreign, is_mapped) for item in value)
         take = getattr(type(value), _TAKE, None)
-        if take is None and not (self.name and is_foreign(value)):
+        if take is None and not (foreign and is_foreign(value)):
             return value
         for known, replaced in self.pairs:
-            if known is value:
+            if known is value and (is_mapped or isinstance(replaced, Buffer)):
                 return replaced
-        if take is None:
-            buffer: Any = share_argument(value, self.name)
+        if take is not None:
+            buffer: Any = take(value, self.is_recorded, is_mapped)
         else:
-            buffer = take(value, self.is_recorded, self.is_mapped)
+            try:
+                buffer = share_argument(value, foreign)
+            except errors.SharingError as error:
+                if self.refusals is None:
+                    raise
+                self.refusals.append(error)
+                return value
         self.pairs.append((value, buffer))
         return buffer
 
@@ -344,22 +354,15 @@ def has_foreign(values: Iterable[Any]) -> bool:
     return any(has_foreign(value) if type(value) in (list, tuple) else is_foreign(value) for value in values)
 
 
-def replace_arrays(
-    args: Sequence[Any], kwargs: dict[str, Any], is_recorded: bool, is_mapped: bool = False, foreign: str = ""
-) -> tuple[Given, tuple[Any, ...], dict[str, Any]] | None:
-    """Return the arguments of a call with arrays replaced; None if there are none. Raises as `Given`.
+def replace_arrays(values: tuple[Any, ...], is_recorded: bool, foreign: str = "") -> tuple[Any, ...] | None:
+    """Return values with arrays replaced; None if there are none. Raises as `Given`.
 
     With a name in `foreign`, arrays of other libraries are replaced, too.
     """
-    values = (*args, *kwargs.values())
     if not has_arrays(values) and not (foreign and has_foreign(values)):
         return None
-    given = Given(is_recorded, is_mapped, foreign)
-    return (
-        given,
-        tuple(given.replace(value) for value in args),
-        {name: given.replace(value) for name, value in kwargs.items()},
-    )
+    given = Given(is_recorded)
+    return tuple(given.replace(value, foreign) for value in values)
 
 
 def replace_foreign(
