@@ -183,8 +183,6 @@ def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
 
 
 _Variant = TypeVar("_Variant")
-# Of buffers.
-MAX_AXES = 3
 # The dtype to give if a device does not compute with a dtype.
 _INSTEAD = {
     dtype.float64: dtype.float32,
@@ -368,12 +366,6 @@ def _take_arrays(
             keeps = name not in known.foreign or (name in known.raw and isinstance(value, np.ndarray))
             foreign = "" if keeps else function.__name__
             taken.append(given.replace(value, foreign, is_mapped and name in known.mapped))
-        for array, _ in given.pairs:
-            if len(array.shape) > MAX_AXES:
-                raise ArgumentValueError(
-                    f"{function.__name__}: functions on buffers take arrays of at most {MAX_AXES} axes, got "
-                    f"the shape {array.shape}; vkdispatch.numpy has functions for any number"
-                )
         written = [value for name, value in zip(names, taken, strict=True) if name not in known.mapped]
         if not is_mapped or not _read_any(given, written):
             break  # else maps would read what the call writes

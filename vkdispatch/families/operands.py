@@ -110,6 +110,25 @@ def fit_source(source: sources.Source, size: int) -> sources.Source:
     return source.elementwise() if size < source.together and parse_check(None) else source
 
 
+def stride_operand(x: Operand, shape: Sequence[int], steps: Sequence[int]) -> Operand:
+    """Return an array of elements of another one: along each axis, `steps` elements apart.
+
+    Raises
+    ------
+    ValueError
+        A length or a step has more than 32 bits.
+    """
+    numbers = (*shape[1:], *steps)
+    if max(numbers) >> 32:
+        raise ArgumentValueError(f"{x.name}: axes of 2**32 elements or more are too long, in {x.shape}")
+    source = _make_strided_source(x.source, len(shape))
+    arguments = (*x.arguments, *numbers)
+    return Operand(tuple(shape), math.prod(shape), x.var_type, x.context, source, arguments, x.name)
+
+
+_make_strided_source = memoize(sources.make_strided_source)
+
+
 @memoize
 def plain_source(kind: DType) -> sources.Source:
     """Return the source of the elements of a buffer."""

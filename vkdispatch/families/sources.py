@@ -348,6 +348,41 @@ def _name(mapping: MappingFunction) -> str:
     return getattr(mapping.mapping_function, "__name__", "map")
 
 
+def make_strided_source(source: Source, count: int) -> Source:
+    """Return a source of elements of another one that lie at steps along `count` axes.
+
+    Behind its arguments are the lengths of all axes but the first, and the steps of all axes.
+    """
+    names = [MapName(f"{what}{k}") for what in ("length", "step") for k in range(count)][1:]
+
+    def strided(*variables: Any) -> Any:
+        inner = len(source.annotations)
+        lengths, steps = variables[inner : inner + count - 1], variables[inner + count - 1 :]
+        place: Any = None
+        index: Any = mapped_index()
+        for length, step in zip(reversed(lengths), reversed(steps[1:]), strict=True):
+            part = index % length * step
+            place = part if place is None else part + place
+            index = index // length
+        first = index * steps[0]
+        with mapped_at(name_position(first if place is None else first + place)):
+            return source.mapping.trace(*map(forget_element, variables[:inner]))
+
+    mapped = source.mapping.mapping_function
+    strided.__name__ = strided.__qualname__ = _name(source.mapping)
+    strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
+    _name_parameters(strided, [*source.names, *names])
+    annotations = [*source.annotations, *[constant[uint32]] * len(names)]
+    mapping = MappingFunction(annotations, source.out_type, strided)
+    return make_source(mapping, source.out_type, is_plain=False)
+
+
+def _name_parameters(function: Any, names: Sequence[str]) -> None:
+    """Name the parameters of a function that takes any number."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
 # ---- Lowering: maps of values and maps of maps become one map of buffers, as kernels need it -------------
 #
 # scaled(weighted(x, w), 2.0)        a call, as the user writes it
@@ -397,10 +432,6 @@ class Tree:
     spread: str = ""
 
 
-# Number of sizes that `_find_place` needs.
-_SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
-
-
 def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Return how an array of the shape `own` broadcasts to `shape`, and the sizes that kernels need for it.
 
@@ -424,7 +455,7 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
         extents[-1] *= size
     if "b" not in kinds:
         return "", ()
-    sizes = (extents[-1],) if len(kinds) == 2 else (extents[-1], extents[-2])
+    sizes = tuple(reversed(extents[2:]))
     if max(sizes) >> 32:
         raise ArgumentValueError(
             f"maps: an array of the shape {own} does not broadcast to {shape}: axes of 2**32 elements or "
@@ -435,15 +466,16 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
 
 def _find_place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
     """Return the flat index in an array that broadcasts, for the one in the mapped array."""
-    inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
-    if kinds == "bk":
-        place = index % inner
-    elif kinds == "kb":
-        place = index // inner
-    elif kinds == "bkb":
-        place = (index // inner) % rest[0]
-    else:
-        place = (index // inner) // rest[0] * inner + index % inner
+    place: Any = None
+    step: Any = None
+    for axis in reversed(range(len(kinds))):
+        size = next(sizes) if axis else None
+        if kinds[axis] == "k":
+            part = index % size if axis else index
+            part = part if step is None else part * step
+            place = part if place is None else part + place
+            step = size if step is None or size is None else step * size
+        index = index // size if axis else index
     return name_position(place)
 
 
@@ -466,10 +498,7 @@ def lower_map(tree: Tree) -> MappingFunction:
 
     function.__name__ = function.__qualname__ = tree.mapping.name
     function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
+    _name_parameters(function, names)
     return MappingFunction(annotations, tree.mapping.return_type, function)
 
 
@@ -534,7 +563,8 @@ def _list_annotations(tree: Tree) -> Iterator[Annotation]:
 
 
 def _count_sizes(tree: Tree) -> int:
-    sizes = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    spreads = [child.spread for child in tree.children if isinstance(child, (Stored, Tree))]
+    sizes = sum(len(kinds) - 1 for kinds in spreads if kinds)
     return sizes + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
 
 

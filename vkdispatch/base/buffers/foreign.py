@@ -10,7 +10,6 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.record import field, record
 from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, find_link
@@ -50,8 +49,8 @@ def from_dlpack(
     TypeError
         `x` has no `__dlpack__`.
     BufferError, ValueError
-        The library does not share the elements, their dtype is not supported, there are more than 3 axes, or
-        `copy` is False and a copy is necessary.
+        The library does not share the elements, their dtype is not supported, or `copy` is False and a copy
+        is necessary.
     MemoryError
         There is not enough device memory for a copy.
 
@@ -172,20 +171,11 @@ def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
     return None
 
 
-def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
-    if len(elements.shape) > MAX_AXES:
-        raise errors.SharingError(
-            f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
-            "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
-        )
-
-
 def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any] | str:
     """Return a buffer on the memory of elements, or why they have to be copied."""
     obstacle = _find_obstacle(elements, context)
     if obstacle is not None:
         return obstacle
-    _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
     try:
@@ -209,12 +199,8 @@ def foreign_buffer(
 def upload(
     elements: dlpack.Elements, context: Context, name: str = "x", kind: DType | None = None
 ) -> Buffer[Any]:
-    """Return a buffer with a copy of elements, which are merged as by `merge_components`.
-
-    Raises SharingError for more axes than buffers have.
-    """
+    """Return a buffer with a copy of elements, which are merged as by `merge_components`."""
     merged = dlpack.merge_components(elements, kind)
-    _check_axes(merged, name)
     buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
         if not dlpack.is_contiguous(elements):

@@ -190,7 +190,7 @@ def _transform_last(  # noqa: PLR0913
 ) -> None:
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
-    transform_last_axes(f"fft{count}", (buffer, *buffers), count, 3, options)
+    transform_last_axes(f"fft{count}", (buffer, *buffers), count, options)
 
 
 # the signature of `ifft2` and `ifft3`
@@ -213,7 +213,7 @@ def _transform_last_back(  # noqa: PLR0913
     options = Options(
         graph, print_shader, *io, buffer_shape, inverse=True, normalize=bool(normalize), norm=norm
     )
-    transform_last_axes(f"ifft{count}", (buffer, *buffers), count, 3, options)
+    transform_last_axes(f"ifft{count}", (buffer, *buffers), count, options)
 
 
 @_variant_of(_transform_last, 2, _OPTIONS)

@@ -466,7 +466,7 @@ def _is_exposed(program: expressions.Program) -> bool:
 
 
 def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
-    """Return the memory of a whole view as functions on buffers take it, of a shape of at most three axes.
+    """Return the memory of a whole view as functions on buffers take it, of a shape of its size.
 
     Raises UsageError while a graph records the calls of this thread.
     """
@@ -475,7 +475,7 @@ def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
 
 
 def memory_of(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
-    """Return the memory of a whole view as a buffer of a shape of at most three axes."""
+    """Return the memory of a whole view as a buffer of a shape of its size."""
     own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:
         return own
