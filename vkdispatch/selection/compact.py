@@ -148,7 +148,7 @@ def nonzero(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of one to three axes. NaN is nonzero.
+        A buffer, or a map called with its arguments, of at least one axis. NaN is nonzero.
     size
         The number of indices. None: the number of nonzero elements, for which the call waits. Graphs need a
         size.

@@ -114,7 +114,7 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         _check_dtype(label, binding, value)
         return _sample_host_image(label, slot, HostSampler(value))
     shape = _find_shape(label, binding, value)
-    _check_array(label, value, 0, slot.writes)
+    _check_array(label, value, slot.writes)
     whole = value if value.flags.c_contiguous else value.copy()
     return _make_host_image(slot, shape, [whole.reshape(shape)], None, value, whole)
 

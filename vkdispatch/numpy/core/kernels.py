@@ -413,13 +413,10 @@ def _is_aligned(view: memory.View, target: memory.View) -> bool:
 expressions.compute_with(_compute_program)
 
 
-def as_operand(
-    value: Any, shape: memory.Shape, order: Sequence[int] | None = None
-) -> Buffer[Any] | MappedArray:
+def as_operand(value: Any, shape: memory.Shape) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
-    Memory that lies as it should is passed as it is; all else is computed where it is read. With an `order`,
-    the axes are permuted before.
+    Memory that lies as it should is passed as it is; all else is computed where it is read.
 
     Raises
     ------
@@ -430,18 +427,11 @@ def as_operand(
     with expressions.lock:  # another thread may compute it, or write what it reads
         if type(value) is expressions.Node and (value.result is not None or value.is_dear):
             value = expressions.shown_view(value) or expressions.evaluate(value)
-        if type(value) is memory.View and value.is_whole and order is None:
+        if type(value) is memory.View and value.is_whole:
             return as_buffer(value, shape)
         program = expressions.Program(value, True)
         if not program.views or (type(value) is expressions.Node and _is_exposed(program)):
-            value = expressions.evaluate(value)
-            if order is None:
-                return as_buffer(value, shape)
-            program = expressions.Program(value)
-        if order is not None:
-            if any(step[0] is expressions.PLACE for step in program.steps):
-                program = expressions.Program(expressions.evaluate(value))
-            expressions.permute(program, order)
+            return as_buffer(expressions.evaluate(value), shape)
         plan = _Plan(program, None)
         mapped = MappedArray.__new__(MappedArray)
         mapped.mapping = _mapping(plan.key, value.dtype.num)
