@@ -286,7 +286,7 @@ class Sketch:
         if how == 17:
             wrong = self.pick(["shape", "dtype", "array", "number"])
             if wrong == "array":
-                self.option(name, f"np.zeros({shape}, np.float32)")
+                self.option(name, f"np.zeros({(*shape, 2)}, np.float32)")
             elif wrong == "number":
                 self.option(name, "3")
             else:

@@ -265,7 +265,7 @@ def _permutation(sketch: Sketch) -> Case:
 def _shuffle(sketch: Sketch) -> Case:
     _begin(sketch)
     case = sketch.case
-    kind, shape = sketch.kind(KINDS), sketch.shape(1)
+    kind, shape = sketch.kind(KINDS), sketch.shape(1, 3)
     name = sketch.array(kind, shape, "small" if kind in VECTORS else "bits")
     axis, right = sketch.axis(len(shape), none=False) if sketch.chance(50) else ("0", True)
     if axis != "0":

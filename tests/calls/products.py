@@ -48,7 +48,7 @@ def _matmul(sketch: Sketch) -> Case:
     if sketch.chance(10):
         length = int(sketch.pick([300, 1000, 2049, 5000]))
         rows, columns = min(rows, 8), min(columns, 8)
-    form = sketch.below(9)
+    form = sketch.below(8)
     batch = int(sketch.pick([2, 1, 5, 0, 33]))
     if batch > 5 and rows * columns * length > 30000:
         batch = 3
@@ -61,7 +61,7 @@ def _matmul(sketch: Sketch) -> Case:
         a = (batch, *shape_a)
     if form in (2, 6):
         b = (batch if sketch.chance(80) else 1, *shape_b)
-    if form == 7:
+    if form == 0:
         a, b = (sketch.pick([(), (3,), (2, 1), (2, 3), (2, 1, 1)]) + sides for sides in (shape_a, shape_b))
     if sketch.chance(4):
         b = sketch.pick([(*b[:-1], b[-1] + 1), (b[0] + 1, *b[1:]), ()])

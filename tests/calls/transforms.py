@@ -109,7 +109,7 @@ def _norm_option(sketch: Sketch) -> str:
 
 def _fft(sketch: Sketch, function: str) -> Case:
     dimensions = int(function[-1]) if function[-1] in "23" else 0
-    kind, name, shape = _complex(sketch, max(1, dimensions), 5)
+    kind, name, shape = _complex(sketch, max(1, dimensions), 3)
     case = sketch.case
     options = ""
     if not dimensions and sketch.chance(60):
@@ -164,7 +164,7 @@ def _real(sketch: Sketch, function: str) -> Case:
     case = sketch.case
     case.graph, case.queues = False, 1
     dimensions = int(function[-1]) if function[-1] in "23" else 0
-    shape = _lines(sketch, max(1, dimensions), 5)
+    shape = _lines(sketch, max(1, dimensions), 3)
     part = str(sketch.pick(["float32", "float32", "float64"]))
     kind = {"float32": "complex64", "float64": "complex128"}[part]
     name = sketch.array(part, shape, "normal")
