@@ -159,3 +159,13 @@ def test_kernels_see_one_axis() -> None:
     host = X.copy()
     note.interpret(np.zeros(4, np.int32), host)
     np.testing.assert_array_equal(host, X + 1)
+
+
+@pytest.mark.parametrize("axes", [None, (0, 2, 4), (1, 3), 3])
+def test_shifts_of_frequencies(axes: Any) -> None:
+    for shift, truth in ((vd.fft.fftshift, np.fft.fftshift), (vd.fft.ifftshift, np.fft.ifftshift)):
+        np.testing.assert_array_equal(read(shift(vd.asbuffer(X), axes)), truth(X, axes))
+    even = numbers(2, 4, 2, 6, 2)
+    buffer = vd.asbuffer(even)
+    vd.fft.fftshift(buffer, axes, out=buffer)
+    np.testing.assert_array_equal(read(buffer), np.fft.fftshift(even, axes))
