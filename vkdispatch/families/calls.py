@@ -229,7 +229,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
         recorder = None if is_plain else native.repeat(check_and_call, args, kwargs)
         if isinstance(recorder, tuple):
             return cast(_R, recorder[0])
-        if recorder is None and not is_tracing():
+        if recorder is None and not (is_tracing() or is_dummy()):
             given, args, kwargs = _take_arrays(function, args, kwargs)  # type: ignore[assignment]
             if given is not None and not is_plain:
                 recorder = native.repeat(check_and_call, args, kwargs)
