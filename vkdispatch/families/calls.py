@@ -195,6 +195,10 @@ _INSTEAD = {
 def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function on arrays: it runs in the context of its first array.
 
+    Arrays of `vkdispatch.numpy` and of other libraries become buffers before the call, by the annotations of
+    the parameters: `Buffer` or Any takes buffers, `ArrayLike` maps too, and with `np.ndarray` NumPy's arrays
+    stay as they are.
+
     Raises
     ------
     RuntimeError
