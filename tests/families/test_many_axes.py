@@ -154,6 +154,9 @@ def test_kernels_see_one_axis() -> None:
 
     sizes, x = vd.Buffer(4, vd.int32), vd.asbuffer(X)
     note(sizes, x)
+    np.testing.assert_array_equal(read(x), X + 1)
+    x = vd.asbuffer(X)
+    note(sizes, x, exec_size="x.shape[0]")
     assert read(sizes).tolist() == [X.size, 1, X.size, X.size]
     np.testing.assert_array_equal(read(x), X + 1)
     host = X.copy()
