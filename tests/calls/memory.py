@@ -87,7 +87,6 @@ def _asbuffer(sketch: Sketch) -> Case:
                 "3.0",
                 "'text'",
                 "None",
-                "np.zeros((1, 1, 1, 1), np.float32)",
                 "np.array(['a'])",
                 "np.array([1, None])",
                 "np.zeros(3, np.longdouble)",
