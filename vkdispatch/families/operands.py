@@ -18,7 +18,7 @@ from vkdispatch.codegen.arguments import Annotation
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
 from vkdispatch.families.tuning import memoize
-from vkdispatch.families.values import wide_type
+from vkdispatch.families.values import find_multiplier, wide_type
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, mapped_at
 from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.signature import describe, is_value
@@ -121,9 +121,15 @@ def stride_operand(x: Operand, shape: Sequence[int], steps: Sequence[int]) -> Op
     numbers = (*shape[1:], *steps)
     if max(numbers) >> 32:
         raise ArgumentValueError(f"{x.name}: axes of 2**32 elements or more are too long, in {x.shape}")
-    source = _make_strided_source(x.source, len(shape))
+    size = math.prod(shape)
+    is_narrow = size < 1 << 31 and min(shape[1:], default=0) > 1
+    if is_narrow:
+        numbers += tuple(
+            part for parts in zip(*map(find_multiplier, shape[1:]), strict=True) for part in parts
+        )
+    source = _make_strided_source(x.source, len(shape), is_narrow)
     arguments = (*x.arguments, *numbers)
-    return Operand(tuple(shape), math.prod(shape), x.var_type, x.context, source, arguments, x.name)
+    return Operand(tuple(shape), size, x.var_type, x.context, source, arguments, x.name)
 
 
 _make_strided_source = memoize(sources.make_strided_source)

@@ -14,7 +14,14 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
 from vkdispatch.control_flow.replacement import prepare_kernel
-from vkdispatch.families.values import count_per_load, unpack_elements, view_type, wide_type, wrap_integer
+from vkdispatch.families.values import (
+    count_per_load,
+    divide,
+    unpack_elements,
+    view_type,
+    wide_type,
+    wrap_integer,
+)
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 # ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------
@@ -348,23 +355,30 @@ def _name(mapping: MappingFunction) -> str:
     return getattr(mapping.mapping_function, "__name__", "map")
 
 
-def make_strided_source(source: Source, count: int) -> Source:
+def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
     """Return a source of elements of another one that lie at steps along `count` axes.
 
-    Behind its arguments are the lengths of all axes but the first, and the steps of all axes.
+    Behind its arguments are the lengths of all axes but the first, the steps of all axes, and if there are
+    fewer than 2**31 elements (`is_narrow`), what divides by the lengths.
     """
-    names = [MapName(f"{what}{k}") for what in ("length", "step") for k in range(count)][1:]
+    parts = ("length", "step", "multiplier", "shift")[: 4 if is_narrow else 2]
+    names = [MapName(f"{part}{k}") for part in parts for k in range(part != "step", count)]
 
     def strided(*variables: Any) -> Any:
         inner = len(source.annotations)
-        lengths, steps = variables[inner : inner + count - 1], variables[inner + count - 1 :]
+        number = dict(zip(map(str, names), variables[inner:], strict=True))
         place: Any = None
-        index: Any = mapped_index()
-        for length, step in zip(reversed(lengths), reversed(steps[1:]), strict=True):
-            part = index % length * step
+        index: Any = vc.to_dtype(uint32, mapped_index()) if is_narrow else mapped_index()
+        for k in range(count - 1, 0, -1):
+            length = number[f"length{k}"]
+            rest: Any = index // length
+            if is_narrow:
+                rest = divide(index, number[f"multiplier{k}"], number[f"shift{k}"])
+            rest = rest.to_register()
+            part = (index - rest * length) * number[f"step{k}"]
             place = part if place is None else part + place
-            index = index // length
-        first = index * steps[0]
+            index = rest
+        first = index * number["step0"]
         with mapped_at(name_position(first if place is None else first + place)):
             return source.mapping.trace(*map(forget_element, variables[:inner]))
 

@@ -19,7 +19,7 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.values import wrap_integer
+from vkdispatch.families.values import divide, find_multiplier, wrap_integer
 from vkdispatch.numpy.core import expressions, memory
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -66,19 +66,9 @@ class _Plan:
         values += axes
         if is_narrow:
             for length in axes[1:]:
-                values += _find_multiplier(length)
+                values += find_multiplier(length)
         self.values = values
         self.key = (steps, kinds, layouts, len(axes), is_narrow)
-
-
-@lru_cache(4096)
-def _find_multiplier(divisor: int) -> tuple[int, int]:
-    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
-
-    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
-    """
-    bits = (divisor - 1).bit_length()
-    return -((-1 << (31 + bits)) // divisor), bits - 1
 
 
 # Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
@@ -244,15 +234,14 @@ class _Reader:
 def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
     """Return the coordinates of a flat index in C order.
 
-    `multipliers` are those of `_find_multiplier` for all sizes but the first, or none.
+    `multipliers` are those of `find_multiplier` for all sizes but the first, or none.
     """
     rest, result = index, []
     if multipliers:
         rest = vc.to_dtype(dt.uint32, rest)
     for axis in reversed(range(1, len(sizes))):
         if multipliers:
-            multiplier, shift = multipliers[2 * axis - 2 : 2 * axis]
-            quotient = (vc.umul_extended(rest, multiplier)[0] >> shift).to_register()
+            quotient = divide(rest, *multipliers[2 * axis - 2 : 2 * axis]).to_register()
         else:
             quotient = (rest // sizes[axis]).to_register()
         result.append((rest - quotient * sizes[axis]).to_dtype(dt.int32))
