@@ -2,7 +2,7 @@
 
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Literal, get_args
 
@@ -35,8 +35,8 @@ class KernelFacts:
         Where it is defined, such as "kernel.py:12", or None.
     local_size
         Invocations of a workgroup along x, y and z.
-    kernel
-        Its IR; None for GLSL and SPIR-V.
+    find_kernel
+        Returns its IR; None for GLSL and SPIR-V.
     layout
         Its argument block.
     internal
@@ -46,7 +46,7 @@ class KernelFacts:
     name: str
     source: str | None
     local_size: tuple[int, int, int]
-    kernel: Kernel | None
+    find_kernel: Callable[[], Kernel | None]
     layout: ArgumentLayout
     internal: bool = False
 
@@ -249,9 +249,10 @@ def _read_launch(
     else:
         x, y, z = (count * size for count, size in zip(groups, facts.local_size, strict=True))
         invocations = (x, y, z)
-    if facts.kernel is None:
+    kernel = facts.find_kernel()
+    if kernel is None:
         return invocations, None
-    index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
+    index_of = {binding: index for index, binding in resource_bindings(kernel, layout).items()}
     addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
     # without the journal of a kernel whose loops are guarded
     resources = [
@@ -263,11 +264,11 @@ def _read_launch(
         invocations,
         groups,
         facts.local_size,
-        _read_arguments(facts.kernel, layout, block),
+        _read_arguments(kernel, layout, block),
         {index: size for index, _, size in resources},
         {index: texel for index, texel, _ in resources if texel},
     )
-    return invocations, estimate_traffic(facts.kernel, launch)
+    return invocations, estimate_traffic(kernel, launch)
 
 
 def _read_arguments(

@@ -26,7 +26,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import parse_operand, parse_output, prepare_result
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -406,7 +406,7 @@ def asbuffer(array: MappedArray) -> Buffer[Any]:
 evaluate_with(asbuffer)
 
 
-@memoize
+@store_kernels
 def _make_store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 

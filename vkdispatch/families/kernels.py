@@ -20,7 +20,7 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.sources import make_distinct
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -126,7 +126,7 @@ def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
         _make_clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
-@memoize
+@store_kernels
 def _make_clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
@@ -271,7 +271,7 @@ def note_bad_starts(
     raise_if_checked(context)
 
 
-@memoize
+@store_kernels
 def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
     def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *limits: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x

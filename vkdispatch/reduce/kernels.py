@@ -10,7 +10,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.families.values import view_type
 from vkdispatch.reduce import accumulators
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
@@ -137,7 +137,7 @@ SECOND = "_of_partials"
 _ROUNDS = 16
 
 
-@memoize
+@store_kernels
 def make_stage_kernel(
     form: KernelForm, source: Source, accumulator: accumulators.Accumulator, sink: Sink
 ) -> ShaderFunction:

@@ -13,7 +13,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import buffers, take_zeros, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import PlanCache, memoize
+from vkdispatch.families.stored import store_kernels
+from vkdispatch.families.tuning import PlanCache
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
@@ -177,7 +178,7 @@ def launch(
         second.kernel(buffer, *partials, *second.numbers, *arguments, graph=graph)
 
 
-@memoize
+@store_kernels
 def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
 

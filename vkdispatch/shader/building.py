@@ -356,22 +356,60 @@ class KernelSource:
     observed: bool = False
 
 
-@pause_collection()
+@record
+class KernelCode:
+    """A variant of a kernel for one workgroup size, compiled for the devices of a context.
+
+    Attributes
+    ----------
+    source
+        Its GLSL.
+    spirv
+        What that compiles to.
+    binding_types
+        The kind of each binding, as numbers of `BindingType`.
+    variant
+        The variant, with the features that it does without.
+    slots
+        The slots of its launcher, in order.
+    layout
+        The layout of the argument block.
+    places
+        Where it finds what the plain variant finds at a binding.
+    observed
+        Whether the last two of `slots` serve prints and checks.
+    """
+
+    source: ShaderSource
+    spirv: bytes
+    binding_types: list[int]
+    variant: Variant
+    slots: Sequence[Slot]
+    layout: ArgumentLayout
+    places: dict[int, Place]
+    observed: bool
+
+
 def build_kernel(
     kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
 ) -> BuiltKernel:
-    """Generate, compile and bind a variant of a kernel.
+    """Generate, compile and bind a variant of a kernel; see `generate_code` and `bind_code`."""
+    code = generate_code(kernel, context, local_size, variant)
+    return bind_code(kernel.who, kernel.place, code, context, coarsening)
 
-    `coarsening` says which launches use the coarse variant.
+
+@pause_collection()
+def generate_code(kernel: KernelSource, context: Context, local_size: Extent, variant: Variant) -> KernelCode:
+    """Generate and compile a variant of a kernel.
 
     Raises
     ------
     ValueError
-        `local_size` exceeds the device's limits, or the kernel has more bindings than the device allows.
+        `local_size` exceeds the device's limits.
     UnsupportedError
         The device lacks a type that the kernel uses, or does not take as many nested conditions.
     ShaderBuildError
-        The compiler or the driver rejected the kernel.
+        The compiler rejected the kernel.
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
@@ -386,14 +424,61 @@ def build_kernel(
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
     check_features(who, description, context, lacks)
     source = description.shader_source(local_size, variant)
-    layout = description.layout(variant)
     try:
-        plan = _compile(kernel, source, variant, 0 if layout.uniform else layout.size, context)
-        places = description.places(variant)
-        return bind_kernel(context, plan, kernel.slots, layout, source, variant, coarsening, places)
+        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
+    except errors.ShaderBuildError as error:
+        log = error.compiler_log or ""
+        raise errors.ShaderBuildError(
+            f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
+            shader_source=source.numbered(),
+            compiler_log=log,
+        ) from error
+    types, places = description.binding_types(variant), description.places(variant)
+    layout = description.layout(variant)
+    return KernelCode(source, spirv, types, variant, kernel.slots, layout, places, kernel.observed)
+
+
+def bind_code(
+    who: str, place: str | None, code: KernelCode, context: Context, coarsening: Coarsening
+) -> BuiltKernel:
+    """Make the pipeline and the launcher of a compiled kernel.
+
+    Parameters
+    ----------
+    who, place
+        The kernel, for messages, and where it is defined.
+    coarsening
+        Which launches use the coarse variant.
+
+    Raises
+    ------
+    ValueError
+        The kernel has more bindings than the device allows.
+    ShaderBuildError
+        The driver rejected the kernel.
+    """
+    source, layout = code.source, code.layout
+    try:
+        plan = ComputePlan(
+            source.code,
+            code.binding_types,
+            0 if layout.uniform else layout.size,
+            source.name,
+            spirv=code.spirv,
+            checked=True,
+            context=context,
+            place=place,
+        )
+        return bind_kernel(context, plan, code.slots, layout, source, code.variant, coarsening, code.places)
+    except errors.DeviceLostError:
+        raise
+    except errors.VulkanError as error:
+        raise errors.ShaderBuildError(
+            f"{who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
+        ) from error
     except ValueError as error:
         # such as more buffers than the device binds
-        more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
+        more = "; its prints and checks take one buffer and 4 bytes of arguments" if code.observed else ""
         raise errors.ArgumentValueError(f"{who}: {error}{more}") from error
 
 
@@ -412,38 +497,6 @@ def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
             loc,
         )
     return flat
-
-
-def _compile(
-    kernel: KernelSource, source: ShaderSource, variant: Variant, pc_size: int, context: Context
-) -> ComputePlan:
-    who, description = kernel.who, kernel.description
-    try:
-        types = description.binding_types(variant)
-        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
-        return ComputePlan(
-            source.code,
-            types,
-            pc_size,
-            description.name,
-            spirv=spirv,
-            checked=True,
-            context=context,
-            place=kernel.place,
-        )
-    except errors.ShaderBuildError as error:
-        log = error.compiler_log or ""
-        raise errors.ShaderBuildError(
-            f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
-            shader_source=source.numbered(),
-            compiler_log=log,
-        ) from error
-    except errors.DeviceLostError:
-        raise
-    except errors.VulkanError as error:
-        raise errors.ShaderBuildError(
-            f"{who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
-        ) from error
 
 
 def explain_log(source: ShaderSource, log: str) -> str:

@@ -14,9 +14,10 @@ from vkdispatch.base.devices import identify_devices
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, VkDispatchError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen import ShaderDescription
+from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.codegen.backends import GLSLBackend
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, depends_on_workgroups
+from vkdispatch.compiler.analyses.launch_values import is_sized_by_calls
 from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
@@ -29,8 +30,28 @@ from vkdispatch.compiler.passes.widen import widen
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
-from vkdispatch.shader.building import BuiltKernel, GuardValues, KernelSource, Launch, build_kernel
-from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, Slots, ValueSlot, read_slots
+from vkdispatch.shader.building import (
+    BuiltKernel,
+    GuardValues,
+    KernelCode,
+    KernelSource,
+    Launch,
+    bind_code,
+    build_kernel,
+    fills_tiles,
+    generate_code,
+)
+from vkdispatch.shader.signature import (
+    BufferSlot,
+    ImageSlot,
+    Parameter,
+    Slot,
+    Slots,
+    ValueSlot,
+    read_constants,
+    read_parameters,
+    read_slots,
+)
 from vkdispatch.shader.size import Extent
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, without_float_atomics
 
@@ -174,14 +195,14 @@ class LoopGuard:
     Attributes
     ----------
     description
-        The kernel.
+        The kernel; None if that was compiled before and comes from the disk.
     slots
         The slots of the launcher that follow those of the kernel: the journal, and the ticket.
     places
         The Python lines of the loops.
     """
 
-    description: ShaderDescription
+    description: ShaderDescription | None
     slots: tuple[Slot, Slot]
     places: tuple[Loc | None, ...]
 
@@ -285,7 +306,7 @@ def _measure_rounds(context: Context) -> int:
     source = KernelSource("probe_loops", description, (slot,), None)
     with use_context(context):
         built = build_kernel(source, context, (1, 1, 1), PLAIN, UNCOARSENED)
-        facts = KernelFacts(kernel.name, None, (1, 1, 1), kernel, built.layout, internal=True)
+        facts = KernelFacts(kernel.name, None, (1, 1, 1), lambda: kernel, built.layout, internal=True)
         register_facts(built.plan, facts)
         buffer: Buffer[Any] = Buffer(3, uint32)
         buffer.write(_PROBED.to_bytes(4, "little") + bytes(8))
@@ -313,11 +334,46 @@ class Program:
         How the kernel is observed, or None if it neither prints nor is checked.
     kernel
         The IR of what is launched, from which any variant can be generated. None for GLSL and SPIR-V.
+    is_traced
+        Whether there is IR.
+    is_sized_by_calls
+        Whether calls decide the size of shared memory, so that only a call builds the kernel.
     """
 
     description: ShaderDescription
     observation: Observation | None = None
     kernel: Kernel | None = None
+    is_traced = False
+    is_sized_by_calls = False
+
+    @property
+    def fills_tiles(self) -> bool:
+        """Whether missing invocations leave gaps in shared memory; see `building.fills_tiles`."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self.description.name
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What callers give values for."""
+        return read_parameters(self.description)
+
+    @property
+    def constants(self) -> tuple[Parameter, ...]:
+        """What follows in a launch: the constant arrays."""
+        return read_constants(self.description)
+
+    @property
+    def binding_base(self) -> int:
+        """The binding of the first buffer or image."""
+        return self.description.resource_binding_base
+
+    def show(self, local_size: Extent, variant: Variant = PLAIN) -> ShaderSource:
+        """Return the source of a variant, without what the driver's limits add."""
+        return self.description.shader_source(local_size, variant)
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
@@ -345,15 +401,22 @@ class TracedProgram(Program):
     """The program of a traced kernel."""
 
     kernel: Kernel
+    is_traced = True
 
     def __init__(self, who: str, source: ShaderDescription, checks: Checks, place: str | None) -> None:
         """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
-        self._who = who
+        self.who = who
         self._source = source
-        self._place = place
+        self.place = place
         self.observation = observe(source, checks)
         self.description = source if self.observation is None else self.observation.description
         self.kernel = self.description.kernel
+        self.is_sized_by_calls = is_sized_by_calls(self.kernel)
+
+    @property
+    def fills_tiles(self) -> bool:
+        """Whether missing invocations leave gaps in shared memory."""
+        return fills_tiles(self.kernel)
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
@@ -385,11 +448,17 @@ class TracedProgram(Program):
         self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
+        code = self.generate(slots, context, local_size, variant)
+        return bind_code(self.who, self.place, code, context, coarsening)
+
+    def generate(self, slots: Slots, context: Context, local_size: Extent, variant: Variant) -> KernelCode:
+        """Generate and compile a variant without a launcher. Raises as `generate_code`."""
         observation, guard = self.observation, self.loop_guard(context, variant)
         if observation is not None:
             slots = observation.select(variant).slots
         description = self._observe(variant)
         if guard is not None:
+            assert guard.description is not None
             # its ticket may be what no longer fits in push constants; the block is binding 0 then
             moved = guard.description.resource_binding_base - description.resource_binding_base
             kept = (
@@ -397,8 +466,8 @@ class TracedProgram(Program):
                 for slot in slots
             )
             slots, description = (*kept, *guard.slots), guard.description
-        source = KernelSource(self._who, description, slots, self._place, observed=observation is not None)
-        return build_kernel(source, context, local_size, variant, coarsening)
+        source = KernelSource(self.who, description, slots, self.place, observed=observation is not None)
+        return generate_code(source, context, local_size, variant)
 
 
 # ---- The properties of recorded kernels that fusing their launches needs ---------------------------------
@@ -410,7 +479,7 @@ class FusibleKernel:
 
     Attributes
     ----------
-    description
+    program
         The kernel.
     layout
         The layout of the arguments of the recorded variant.
@@ -422,14 +491,19 @@ class FusibleKernel:
         The device's limit of storage buffers in a kernel.
     """
 
-    description: ShaderDescription
+    program: Program
     layout: ArgumentLayout
     resources: tuple[int, ...]
     local_size: Extent | None
     most_buffers: int
 
+    @property
+    def description(self) -> ShaderDescription:
+        """The kernel that is launched."""
+        return self.program.description
 
-def find_bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
+
+def find_bound_resources(program: Program, slots: Sequence[Slot]) -> tuple[int, ...]:
     """Return the positions among a kernel's resources of the buffers and images in its slots."""
-    base = description.resource_binding_base
+    base = program.binding_base
     return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))

@@ -7,7 +7,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, SortOutputs, widen
 from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
@@ -39,7 +39,7 @@ class MergeForm:
     outputs: SortOutputs
 
 
-@memoize
+@store_kernels
 def make_merge_kernel(form: MergeForm) -> ShaderFunction:
     """Return the kernel that merges rows.
 
@@ -193,7 +193,7 @@ class _Run:
         return before
 
 
-@memoize
+@store_kernels
 def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that counts the digits of each run: keys, counters, `_SHAPE`, the shift."""
 
@@ -211,7 +211,7 @@ def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
     )
 
 
-@memoize
+@store_kernels
 def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counters along a row's runs, an invocation for each row and digit.
 
@@ -238,7 +238,7 @@ def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunctio
     return trace_kernel("sort_sum_runs", body, arguments, _SUM_GROUP, workgroups)
 
 
-@memoize
+@store_kernels
 def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 

@@ -14,7 +14,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import is_number, parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.fft.arguments import check_like
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
@@ -187,7 +187,7 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
     return index.to_register()
 
 
-@memoize
+@store_kernels
 def _make_roll(kind: DType) -> ShaderFunction:
     """Return the kernel that shifts from one buffer to another."""
 
@@ -198,7 +198,7 @@ def _make_roll(kind: DType) -> ShaderFunction:
     return _make_kernel(roll, ("dst", "src"), kind)
 
 
-@memoize
+@store_kernels
 def _make_swap(kind: DType) -> ShaderFunction:
     """Return the kernel that shifts in place, by half of even axes."""
 

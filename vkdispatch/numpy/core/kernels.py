@@ -19,6 +19,7 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.stored import store_kernels
 from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core import expressions, memory
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
@@ -307,7 +308,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
 _plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
 
 
-@lru_cache(_MAX_KERNELS)
+@store_kernels
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
