@@ -21,7 +21,7 @@ from vkdispatch.compiler.interpreter.execution import run_kernel
 from vkdispatch.compiler.interpreter.memory import Cells
 from vkdispatch.compiler.interpreter.program import Memory
 from vkdispatch.compiler.ir import Effect, Kernel, walk
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.compiler.passes.widen import widen
 

@@ -18,7 +18,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, c64, c128, f16, f32, f
 from vkdispatch.compiler.analyses.verify import verify
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.ir import ShaderFlags
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.passes.diagnostics import (
     BRACES,
     PERCENT,

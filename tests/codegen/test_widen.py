@@ -17,7 +17,7 @@ from vkdispatch.compiler.interpreter.execution import run_kernel
 from vkdispatch.compiler.interpreter.memory import Cells
 from vkdispatch.compiler.interpreter.program import Memory
 from vkdispatch.compiler.ir import Kernel, Op, Storage, expressions_of, nodes, walk
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.passes.widen import widen
 
 WIDE = Variant(addressed=True, wide=True)

@@ -17,7 +17,7 @@ import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, i64
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.ir.names import legal_name
-from vkdispatch.compiler.ir.statements import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
+from vkdispatch.compiler.forms import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
 
 from .running import filled, same
 

@@ -12,7 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, u8, u32
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader import variants
 from vkdispatch.shader.variants import Coarsening, choose_coarsening, choose_variant
 

@@ -1,5 +1,7 @@
 """Kernels traced from functions with any number of arguments, and those that all families launch."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,7 +23,7 @@ from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.sources import make_distinct
 from vkdispatch.families.stored import store_kernels
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels traced from Python functions with any number of arguments -----------------------------------
@@ -176,7 +178,7 @@ def take_zeros(
 
 def raise_if_checked(context: Context) -> None:
     """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
-    if parse_check(None):
+    if is_checking():
         context._native.wait_idle()
 
 

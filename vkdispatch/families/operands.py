@@ -20,7 +20,7 @@ from vkdispatch.families import sources
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, mapped_at
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.signature import describe, is_value
 
 # ---- Operands of functions on arrays: buffers, and maps called with their arguments ----------------------
@@ -107,7 +107,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
 
 def fit_source(source: sources.Source, size: int) -> sources.Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
-    return source.elementwise() if size < source.together and parse_check(None) else source
+    return source.elementwise() if size < source.together and is_checking() else source
 
 
 @memoize

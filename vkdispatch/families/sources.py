@@ -1,8 +1,10 @@
 """Sources: maps inside kernels, how their buffers are loaded, and maps of maps as one."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, compute_type, uint32
@@ -187,7 +189,7 @@ class Source:
         """Return the parameters with names that begin with `prefix` and an underscore."""
         return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
 
-    def elementwise(self) -> "Source":
+    def elementwise(self) -> Source:
         """Return the same source, loaded element by element."""
         return replace(self, together=1, views=())
 
@@ -392,7 +394,7 @@ class Tree:
     """A map and its parameters; if `single`, an array of one element."""
 
     mapping: MappingFunction
-    children: tuple[Union[Whole, Stored, Number, "Tree"], ...]
+    children: tuple[Whole | Stored | Number | Tree, ...]
     single: bool = False
     spread: str = ""
 

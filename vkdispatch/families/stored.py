@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from threading import RLock
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 import vkdispatch
 from vkdispatch.base.compilation import disk_cache
@@ -24,9 +24,11 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.families import tuning
 from vkdispatch.shader.map import MappingFunction
-from vkdispatch.shader.program import TracedProgram
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.stored import StoredKernel, StoredProgram, describe_stored
+
+if TYPE_CHECKING:
+    from vkdispatch.shader.traced.program import TracedProgram
 
 # ---- Texts that are equal in all processes for equal arguments of makers ---------------------------------
 
@@ -250,7 +252,7 @@ class _Shelf:
         made = self._make()
         functions = self._write(made)
         for number, function in enumerate(functions):
-            program = cast(TracedProgram, function._kernel.program)
+            program = cast("TracedProgram", function._kernel.program)
             sizes = function.local_size, function.workgroups, function.exec_size
             self.kernels.append(describe_stored(program, sizes, function.internal))
             function._kernel.program = StoredProgram(self.kernels[-1], self, number, program)
@@ -271,7 +273,7 @@ class _Shelf:
         """Whether the kernels are kept for the devices of a context."""
         return context is self._context() or _find_place(context) == self._place
 
-    def trace(self, number: int) -> TracedProgram:
+    def trace(self, number: int) -> "TracedProgram":
         """Trace the kernels, and return the program of the one with this number."""
         with self._lock:
             if not self._programs:
@@ -284,7 +286,7 @@ class _Shelf:
                             f"{stored.who}: numbers that it was planned with have changed since; call the "
                             "function again"
                         )
-                self._programs = [cast(TracedProgram, function._kernel.program) for function in functions]
+                self._programs = [cast("TracedProgram", function._kernel.program) for function in functions]
             return self._programs[number]
 
     def save(self) -> None:
@@ -307,7 +309,8 @@ class _Writer(pickle.Pickler):
         program = value._kernel.program
         sizes = value.local_size, value.workgroups, value.exec_size
         if (
-            type(program) is not TracedProgram
+            not program.is_traced
+            or isinstance(program, StoredProgram)
             or program.observation is not None
             or program.is_sized_by_calls
             or any(map(callable, sizes))

@@ -20,7 +20,7 @@ from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
 from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, make_planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
@@ -128,7 +128,7 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
     """
     plans: PlanCache[Launches] = context._keep(_PLANS, PlanCache)
-    return plans.find(planning.tuning, (*key, bool(parse_check(None))), plan)
+    return plans.find(planning.tuning, (*key, is_checking()), plan)
 
 
 def plan_launches(

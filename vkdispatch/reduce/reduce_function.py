@@ -18,7 +18,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
-from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph

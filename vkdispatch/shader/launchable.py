@@ -1,11 +1,13 @@
 """Calling, launching and recording: a program with its parameters, launch size and compiled variants."""
 
+from __future__ import annotations
+
 import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
@@ -26,24 +28,26 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
-from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.arguments import ConstantArray
+from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.trace.current import is_tracing
-from vkdispatch.compiler.analyses.launch_values import find_shared_sizes
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler import analyses, passes
+from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader import signature
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
-from vkdispatch.shader.building import BuiltKernel, Launch, warn_of_gaps
+from vkdispatch.shader.building import BuiltKernel, Launch
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
-from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
+from vkdispatch.shader.program import FusibleKernel, Program, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -240,7 +244,7 @@ class LaunchableKernel:
             for slot, value in zip(self.slots, values, strict=True)
             if isinstance(slot, signature.ValueSlot) and is_scalar(slot.kind) and is_integer_dtype(slot.kind)
         }
-        return find_shared_sizes(self.who, self.program.kernel, integers)
+        return analyses.launch_values.find_shared_sizes(self.who, self.program.kernel, integers)
 
     @property
     def _fills_tiles(self) -> bool:
@@ -249,6 +253,8 @@ class LaunchableKernel:
     def _warn_of_gaps(self, extent: Extent, local_size: Extent) -> None:
         if not self._has_warned and self.program.kernel is not None:
             self._has_warned = True
+            from vkdispatch.shader.traced.generation import warn_of_gaps
+
             warn_of_gaps(self.program.kernel, extent, local_size)
 
     def _require_writable(self, values: tuple[Any, ...]) -> None:
@@ -351,6 +357,8 @@ class LaunchableKernel:
             kernel = replace(kernel, loop_guard=state.loop_guard)
         if program.observation is not None:
             if state.diagnostics is None:
+                from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+
                 instrumented = program.observation.select(variant).instrumented
                 state.diagnostics = Diagnostics(context, prints=instrumented.prints)
             return kernel
@@ -478,5 +486,7 @@ class _RecordedKernel(FusibleKernel):
 # Equal chains share one kernel.
 @functools.lru_cache(maxsize=256)
 def _make_fused_kernel(description: ShaderDescription, local_size: Extent | None) -> LaunchableKernel:
-    program = TracedProgram(description.name, description, NO_CHECKS, None)
+    from vkdispatch.shader.traced.program import TracedProgram
+
+    program = TracedProgram(description.name, description, passes.diagnostics.Checks(), None)
     return LaunchableKernel(program, None, local_size, None, None)

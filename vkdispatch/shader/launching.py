@@ -1,11 +1,13 @@
 """From a call to a launch: the state of a kernel in a context, the fast path, measured sizes."""
 
+from __future__ import annotations
+
 import bisect
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
@@ -17,14 +19,16 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.process import show_wait
 from vkdispatch.base.record import field, record
 from vkdispatch.base.synchronization import Timing
-from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.building import BuiltKernel, GuardValues
 from vkdispatch.shader.signature import BufferSlot, ImageSlot, Parameter, Slot
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete
 from vkdispatch.shader.variants import Coarsening
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
 # ---- The fast path of a call: straight to the native launcher, which checks the arguments ----------------
 

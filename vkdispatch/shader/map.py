@@ -1,5 +1,7 @@
 """Mapping functions: parts of kernels that transforms and functions on arrays apply to each element."""
 
+from __future__ import annotations
+
 import inspect
 import math
 import threading
@@ -354,9 +356,7 @@ class MappedArray(HostProtocols, Listed):
         self.size = math.prod(self.shape)
         self.context: Context = (arrays or buffers)[0].context
 
-    def read(
-        self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
-    ) -> "np.ndarray[Any, Any]":
+    def read(self, index: int | None = None, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Compute the array, wait for it, and return it. A global graph does not record this.
 
         Parameters

@@ -19,10 +19,11 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import Listed
 from vkdispatch.base.process import internal as hidden
 from vkdispatch.base.record import replace
-from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.arguments import ConstantArray
+from vkdispatch.codegen.backends import GLSLBackend, get_shader_print_line_numbers
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.arguments import check_values
 from vkdispatch.shader.building import BuiltKernel, check_local_size
@@ -30,7 +31,7 @@ from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versio
 from vkdispatch.shader.launchable import LaunchableKernel
 from vkdispatch.shader.launching import KernelState, find_fastest_size, store_size
 from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError, list_operands_first
-from vkdispatch.shader.program import Program, TracedProgram, parse_check
+from vkdispatch.shader.program import Program, parse_check
 from vkdispatch.shader.signature import bind_values, describe_kernel, read_constants, read_parameters
 from vkdispatch.shader.size import Extent
 from vkdispatch.shader.stored import StoredProgram
@@ -123,6 +124,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
         self._description: ShaderDescription | None = shader_description
         if program is None:
+            from vkdispatch.shader.traced.program import TracedProgram
+
             who = describe_kernel(shader_description.name, origin)
             program = TracedProgram(who, shader_description, parse_check(check), origin)
         self._prepare(program, origin, (local_size, workgroups, exec_count), check)

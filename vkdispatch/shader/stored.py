@@ -1,17 +1,22 @@
 """Kernels of the package that are kept on disk: a later process launches them without tracing them."""
 
-from typing import Any, Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.codegen import ShaderDescription
-from vkdispatch.compiler.ir import Kernel
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.description import ShaderDescription
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader.building import BuiltKernel, KernelCode, bind_code
-from vkdispatch.shader.program import LoopGuard, Program, TracedProgram
+from vkdispatch.shader.program import LoopGuard, Program
 from vkdispatch.shader.signature import Parameter, Slots
 from vkdispatch.shader.size import Extent
 from vkdispatch.shader.variants import Coarsening
+
+if TYPE_CHECKING:
+    from vkdispatch.compiler.ir import Kernel
+    from vkdispatch.shader.traced.program import TracedProgram
 
 
 @record(eq=False, frozen=False)

@@ -12,8 +12,8 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, float32, uint32
 from vkdispatch.base.record import record
-from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.passes import PassChoices, plan_pass

@@ -3,6 +3,8 @@
 While a map is traced, `read_op()` or `write_op()` returns the operation that it is called for.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,9 +136,9 @@ class _Index(vc.ShaderVariable):
 
     __slots__ = ("_op",)
 
-    _op: "_GlobalOp"
+    _op: _GlobalOp
 
-    def __init__(self, value: vc.ShaderVariable, op: "_GlobalOp") -> None:
+    def __init__(self, value: vc.ShaderVariable, op: _GlobalOp) -> None:
         super().__init__(value.expr)
         object.__setattr__(self, "_op", op)
 

@@ -1,5 +1,7 @@
 """Python functions of numbers as element-wise functions of arrays."""
 
+from __future__ import annotations
+
 import inspect
 import math
 from collections.abc import Callable, Sequence
