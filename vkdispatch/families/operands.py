@@ -14,12 +14,12 @@ from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.dlpack import suggest_conversion
-from vkdispatch.codegen.arguments import Annotation
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
-from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, mapped_at
+from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, OutputMap, mapped_at
 from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.signature import describe, is_value
 
@@ -81,7 +81,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
         return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if isinstance(x, OutputMap):
         raise ArgumentTypeError(
-            f"{name}: map {x.mapping.name!r} takes {len(x.mapping.buffer_types)} arguments, got "
+            f"{name}: map {x.mapping.name!r} takes {x.mapping.arity} arguments, got "
             f"{len(x.arguments)}; without its first argument, the value, it is a map for an output_map="
         )
     if isinstance(x, MappingFunction) or inspect.isfunction(x):
@@ -126,13 +126,15 @@ def lacks_elements(source: sources.Source, arguments: Sequence[Any], size: int) 
     """Whether a buffer lacks elements that loads of several elements would read before the map does."""
     return any(
         isinstance(arguments[position], Buffer)
-        and arguments[position].mem_size < size * source.annotations[position].__args__[0].item_size
+        and arguments[position].mem_size < size * sources.kind_of_argument(source.mapping, position).item_size
         for position, _ in source.views
     )
 
 
 def build_tree(x: MappedArray) -> tuple[sources.Tree, tuple[Any, ...]]:
     """Return the tree of a map, which its kernels depend on, and the arguments of their launches."""
+    if isinstance(x.mapping, DeferredMap):  # its arguments are as it takes them
+        return sources.Tree(x.mapping, (sources.Whole(None),) * x.mapping.arity, x.size == 1), x.arguments
     children, arguments, sizes = _split_arguments(x.mapping.buffer_types, x.arguments, x.shape)
     return sources.Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
@@ -352,10 +354,12 @@ def accesses_of_sink(sink: Sink) -> tuple[sources.Access, ...]:
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
         return tuple(sources.Access() for _ in sink.annotations)
 
+    from vkdispatch.families.accesses import find_accesses  # something is traced
+
     def trace(variables: Sequence[Any], index: Any) -> None:
         sink.map_value(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
 
-    return sources.find_accesses(sink.names, sink.annotations, trace)
+    return find_accesses(sink.names, sink.annotations, trace)
 
 
 # What functions on arrays take as `output_map`, if not None.
@@ -512,11 +516,11 @@ def _name_of(part: Operand | Output, position: int) -> str:
 @memoize
 def accesses_of(source: sources.Source) -> tuple[sources.Access, ...]:
     """Return how a map uses its arguments."""
-    return (
-        (sources.Access(),)
-        if source.is_plain
-        else sources.find_accesses(source.names, source.annotations, source.trace)
-    )
+    if source.is_plain:
+        return (sources.Access(),)
+    from vkdispatch.families.accesses import find_accesses  # something is traced
+
+    return find_accesses(source.names, source.annotations, source.trace)
 
 
 # ---- maps that write -----------------------------------------------------------------------------------

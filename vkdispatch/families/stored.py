@@ -191,7 +191,7 @@ class Maker(Protocol[_P, _Result_co]):
         """Clear the cache in this process."""
 
 
-def store_kernels(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
+def store_results(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
     """Decorate a function that makes kernels, to be called once for equal arguments.
 
     What it makes is kept on disk and depends on its arguments, which must be hashable, the tuning numbers and
@@ -200,8 +200,8 @@ def store_kernels(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
     return _store(make, tuning.MAX_RESULTS)
 
 
-def store_all_kernels(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
-    """Decorate a function as `store_kernels` does, for a process that keeps all results."""
+def store_all_results(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
+    """Decorate a function as `store_results` does, for a process that keeps all results."""
     return _store(make, None)
 
 
@@ -251,21 +251,25 @@ class _Shelf:
         """Make the kernels, whose variants are kept when they are compiled."""
         made = self._make()
         functions = self._write(made)
+        if functions is None:
+            return made
         for number, function in enumerate(functions):
             program = cast("TracedProgram", function._kernel.program)
             sizes = function.local_size, function.workgroups, function.exec_size
             self.kernels.append(describe_stored(program, sizes, function.internal))
             function._kernel.program = StoredProgram(self.kernels[-1], self, number, program)
+        if not functions:
+            self.save()  # no kernel will be compiled
         return made
 
-    def _write(self, made: Any) -> list[ShaderFunction]:
-        """Set the content to what was made; return its kernels, or none if it cannot be written."""
+    def _write(self, made: Any) -> list[ShaderFunction] | None:
+        """Set the content to what was made, and return its kernels; None if it cannot be written."""
         file = io.BytesIO()
         writer = _Writer(file)
         try:
             writer.dump(made)
         except (pickle.PicklingError, AttributeError, TypeError):
-            return []
+            return None
         self._content = file.getvalue()
         return writer.functions
 
@@ -279,7 +283,7 @@ class _Shelf:
             if not self._programs:
                 context = self._context()
                 with use_context(get_context() if context is None or not context.usable else context):
-                    functions = self._write(self._make())
+                    functions = self._write(self._make()) or []
                 for function, stored in zip(functions, self.kernels, strict=True):
                     if function._kernel.parameters != stored.parameters:
                         raise UsageError(

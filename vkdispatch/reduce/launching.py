@@ -13,7 +13,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import buffers, take_zeros, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.stored import store_kernels
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import PlanCache
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
@@ -178,7 +178,7 @@ def launch(
         second.kernel(buffer, *partials, *second.numbers, *arguments, graph=graph)
 
 
-@store_kernels
+@store_results
 def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
 
