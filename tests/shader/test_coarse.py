@@ -14,7 +14,8 @@ import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, u8, u32
 from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader import variants
-from vkdispatch.shader.variants import Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader.traced.lacks import choose_coarsening
+from vkdispatch.shader.variants import Coarsening, choose_variant
 
 SIZES = [1, 2, 255, 256, 257, 1023, 1024, 1025, 2047, 5000, 40961]
 

@@ -9,7 +9,7 @@ from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
-from vkdispatch.families.sources import Access, Source
+from vkdispatch.families.arguments import Access
 from vkdispatch.shader.map import mapped_index
 
 # ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------
@@ -101,8 +101,10 @@ def forget_element(variable: Any) -> Any:
     return BufferVariable(variable.storage) if isinstance(variable, KnownElement) else variable
 
 
-def find_uses(source: "Source") -> tuple[list[int], bool, bool]:
-    """Find how a map uses its arguments.
+def find_uses(
+    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
+) -> tuple[list[int], bool, bool]:
+    """Find how a map uses its arguments, which are those of `find_accesses`.
 
     Returns
     -------
@@ -114,14 +116,14 @@ def find_uses(source: "Source") -> tuple[list[int], bool, bool]:
         Whether it uses the index other than to access buffers.
     """
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
+        arguments = context.declare_input_arguments(list(annotations), list(names))
         wrapped = [KnownElement(item) if type(item) is BufferVariable else item for item in arguments]
         registers: list[Any] = []
 
         def probe(*variables: Any) -> None:
             index = vc.global_invocation_id().x.to_register()
             registers.append(index.expr.value)
-            source.trace(variables, vc.ShaderVariable(index.expr))
+            trace(variables, vc.ShaderVariable(index.expr))
 
         control_flow.prepare_kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")

@@ -17,6 +17,7 @@ from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
+from vkdispatch.families.arguments import Access
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, OutputMap, mapped_at
@@ -349,10 +350,10 @@ def _make_sink(tree: sources.Tree, value_type: DType) -> Sink:
 
 
 @memoize
-def accesses_of_sink(sink: Sink) -> tuple[sources.Access, ...]:
+def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
     """Return how the map uses its arguments behind the value."""
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
-        return tuple(sources.Access() for _ in sink.annotations)
+        return tuple(Access() for _ in sink.annotations)
 
     from vkdispatch.families.accesses import find_accesses  # something is traced
 
@@ -489,7 +490,7 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
                 raise _make_overlap_error(name, _name_of(target, position))
 
 
-def _is_safe(argument: Any, buffer: Any, access: sources.Access) -> bool:
+def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
     """Whether a map reads, of the buffer of a result, only the element that the result overwrites."""
     here = access.here or argument.size == buffer.size == 1
     return here and not access.written and _is_aligned(argument, buffer)
@@ -514,10 +515,10 @@ def _name_of(part: Operand | Output, position: int) -> str:
 
 
 @memoize
-def accesses_of(source: sources.Source) -> tuple[sources.Access, ...]:
+def accesses_of(source: sources.Source) -> tuple[Access, ...]:
     """Return how a map uses its arguments."""
     if source.is_plain:
-        return (sources.Access(),)
+        return (Access(),)
     from vkdispatch.families.accesses import find_accesses  # something is traced
 
     return find_accesses(source.names, source.annotations, source.trace)
@@ -532,7 +533,7 @@ class _Part:
 
     name: str
     buffer: Any
-    access: sources.Access
+    access: Access
     owner: object
 
 
@@ -540,7 +541,7 @@ def _check_maps_that_write(
     written: Sequence[tuple[str, Any]], arrays: Sequence[Operand], target: Output | None
 ) -> None:
     """Raise OverlapError if a map writes to a buffer that the rest of the call uses."""
-    parts = [_Part(name, buffer, sources.Access(), written) for name, buffer in written]
+    parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
     parts += _list_parts(arrays, target)
     for part in parts:
         if not part.access.written:
@@ -563,7 +564,7 @@ def _list_parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_P
         yield from _list_parts_of(target, accesses_of_sink(target.sink))
 
 
-def _list_parts_of(owner: Operand | Output, accesses: Sequence[sources.Access]) -> Iterator[_Part]:
+def _list_parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
     for position, (argument, access) in enumerate(zip(owner.arguments, accesses, strict=True)):
         if isinstance(argument, Buffer):
             yield _Part(_name_of(owner, position), argument, access, owner)

@@ -36,22 +36,6 @@ def kind_of_argument(mapping: MappingFunction, position: int) -> DType:
 
 
 @record
-class Access:
-    """How a map uses an argument.
-
-    Attributes
-    ----------
-    here
-        Whether it accesses only the element at the mapped index.
-    written
-        Whether it writes to the argument.
-    """
-
-    here: bool = True
-    written: bool = False
-
-
-@record
 class Source:
     """Where a kernel's values come from: a mapping function, and how its buffers are loaded.
 
@@ -195,7 +179,7 @@ def make_source(mapping: MappingFunction, out_type: DType, *, is_plain: bool) ->
 def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
     from vkdispatch.families.accesses import find_uses  # something is traced
 
-    return find_uses(source)
+    return find_uses(source.names, source.annotations, source.trace)
 
 
 def name_position(index: Any) -> vc.ShaderVariable:

@@ -23,6 +23,7 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.families import tuning
+from vkdispatch.shader import variants
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.stored import StoredKernel, StoredProgram, describe_stored
@@ -150,7 +151,7 @@ _Known = tuple[int, str | None]
 
 def _find_place(context: Context | None) -> str | None:
     """Return what kernels of a context depend on besides the arguments of makers; None keeps nothing."""
-    if context is None:
+    if context is None or variants._FORCED:
         return None
     known: _Known | None = context.kept.get(_STATE_KEY)
     if known is None or known[0] != tuning.count_changes():
@@ -275,7 +276,7 @@ class _Shelf:
 
     def fits(self, context: Context) -> bool:
         """Whether the kernels are kept for the devices of a context."""
-        return context is self._context() or _find_place(context) == self._place
+        return _find_place(context) == self._place
 
     def trace(self, number: int) -> "TracedProgram":
         """Trace the kernels, and return the program of the one with this number."""

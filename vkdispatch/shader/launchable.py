@@ -269,7 +269,8 @@ class LaunchableKernel:
         observation = self.program.observation
         if observation is None or diagnostics is None:
             return kernel.run(launch)
-        return observation.select(variant).run(self.who, kernel, diagnostics, launch)
+        done: bool = observation.select(variant).run(self.who, kernel, diagnostics, launch)
+        return done
 
     def _options_of(self, size: LaunchSize, kwargs: dict[str, Any], queue: int) -> dict[str, Any]:
         """Return the options of a call for another one with the same arguments in order."""

@@ -30,7 +30,6 @@ from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 if TYPE_CHECKING:
     from vkdispatch.compiler.ir import Kernel
     from vkdispatch.compiler.passes.diagnostics import Checks
-    from vkdispatch.shader.traced.program import Observation
 
 # ---- The checks of kernels -------------------------------------------------------------------------------
 
@@ -125,7 +124,7 @@ class Program:
     """
 
     description: ShaderDescription
-    observation: Observation | None = None
+    observation: Any = None  # an `Observation` of `shader.traced.program`
     kernel: Kernel | None = None
     is_traced = False
     is_sized_by_calls = False
