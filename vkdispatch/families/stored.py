@@ -10,6 +10,7 @@ import types
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
@@ -110,7 +111,7 @@ def _describe_type(kind: type[Any]) -> str:
 
 
 def _take_function_apart(function: Any) -> Iterable[Any]:
-    if not function.__module__.startswith(_PACKAGE):
+    if not (function.__module__ or "").startswith(_PACKAGE):
         raise _UnknownError(function)
     code = function.__code__
     constants = [constant for constant in code.co_consts if type(constant) in _PLAIN]
@@ -241,7 +242,13 @@ class _Shelf:
             return make()
         shelf = cls(make, place, key)
         data = disk_cache.load(_KIND, key)
-        return shelf._fill() if data is None else shelf._read(data)
+        if data is not None:
+            # its digest is right; so something else wrote it, such as a debugger's patched module
+            with suppress(
+                pickle.UnpicklingError, AttributeError, EOFError, ImportError, TypeError, ValueError
+            ):
+                return shelf._read(data)
+        return shelf._fill()
 
     def _read(self, data: bytes) -> Any:
         self._content, self.kernels = pickle.loads(data)

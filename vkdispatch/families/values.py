@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import vkdispatch.codegen as vc
 from vkdispatch import control_flow
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families.stored import store_results
 
 
 def find_function(name: str) -> Callable[..., Any]:
@@ -324,6 +326,11 @@ def is_expression(function: Callable[[Any, Any], Any], kind: dtype.DType, who: s
     ValueError
         The function returns nothing; the message calls it `who`.
     """
+    find = _is_expression if isinstance(function, BuiltinFunctionType) else _trace_expression
+    return find(function, kind, who)
+
+
+def _trace_expression(function: Callable[[Any, Any], Any], kind: dtype.DType, who: str) -> bool:
     plain: list[bool] = []
 
     def probe() -> None:
@@ -338,6 +345,10 @@ def is_expression(function: Callable[[Any, Any], Any], kind: dtype.DType, who: s
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
         control_flow.prepare_kernel(probe, rewrite=True)()
     return plain[0]
+
+
+# of `operator`; functions of users are not held
+_is_expression = store_results(_trace_expression)
 
 
 def parse_infinity(identity: str, kind: dtype.DType) -> float:

@@ -338,7 +338,7 @@ class LaunchableKernel:
                         )
                     _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
-                known = self.name, self.origin, local_size, partial(getattr, self.program, "kernel")
+                known = self.name, self.origin, local_size, self.program.make_finder()
                 register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.buffers.kernel_errors import Check, StandingTicket, journal_of
@@ -153,6 +153,11 @@ class Program:
     def binding_base(self) -> int:
         """The binding of the first buffer or image."""
         return self.description.resource_binding_base
+
+    def make_finder(self) -> Callable[[], Kernel | None]:
+        """Return a function that returns the IR. It keeps the IR alive, not the program."""
+        kernel = self.kernel
+        return lambda: kernel
 
     def show(self, local_size: Extent, variant: Variant = PLAIN) -> ShaderSource:
         """Return the source of a variant, without what the driver's limits add."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.context import Context
@@ -126,6 +127,10 @@ class StoredProgram(Program):
     def binding_base(self) -> int:
         """The binding of the first buffer."""
         return self.stored.binding_base
+
+    def make_finder(self) -> Callable[[], Kernel | None]:
+        """Return a function that returns the IR, which is traced then."""
+        return lambda: self.kernel
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
