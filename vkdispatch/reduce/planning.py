@@ -11,7 +11,7 @@ from vkdispatch.families.operands import Operand, stride_operand
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts
 from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement ------------------------------------------------------------------------
 #
@@ -395,7 +395,7 @@ class Planner:
     @property
     def _is_finishing(self) -> bool:
         # checked kernels may end invocations early, which would leave the counters wrong for good
-        return bool(tuning.finishing) and not parse_check(None)
+        return bool(tuning.finishing) and not is_checking()
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""

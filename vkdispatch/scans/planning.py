@@ -16,7 +16,7 @@ from vkdispatch.families.tuning import (
     Number,
     Table,
 )
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement, which the plans of scans depend on ------------------------------------
 
@@ -272,7 +272,7 @@ class Planner:
         if tuning.lookback >= 0:
             return bool(tuning.lookback)
         # an invocation that a check ends early would leave others waiting for ever
-        return self._makes_progress() and not parse_check(None)
+        return self._makes_progress() and not is_checking()
 
     def _makes_progress(self) -> bool:
         return self.device.vendors <= _VENDORS_WITH_PROGRESS
