@@ -84,9 +84,6 @@ def floor_power_of_two(number: int) -> int:
 # ---- Axes as arguments: one rule for all functions -------------------------------------------------------
 
 
-_MAX_AXES = 3
-
-
 def as_tuple(axes: object) -> tuple[Any, ...]:
     """Return one axis or several axes as a tuple."""
     alone = isinstance(axes, (str, bytes)) or (isinstance(axes, np.ndarray) and not axes.ndim)
@@ -135,15 +132,6 @@ def parse_axes(axes: object, dimensions: int, name: str = "axis") -> tuple[int, 
 def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """Return the numbers of elements before, along, and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-
-
-def check_rank(count: int, name: str) -> int:
-    """Return the number of axes of a result. Raises ValueError if buffers cannot have so many."""
-    if count > _MAX_AXES:
-        raise ArgumentValueError(
-            f"{name}: the result would have {count} axes; buffers have at most {_MAX_AXES}"
-        )
-    return count
 
 
 # ---- The argument `dtype` of functions on arrays ---------------------------------------------------------

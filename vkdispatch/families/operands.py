@@ -19,7 +19,7 @@ from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
 from vkdispatch.families.arguments import Access
 from vkdispatch.families.tuning import memoize
-from vkdispatch.families.values import wide_type
+from vkdispatch.families.values import find_multiplier, wide_type
 from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, OutputMap, mapped_at
 from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.signature import describe, is_value
@@ -109,6 +109,31 @@ def parse_operand(x: object, name: str = "x") -> Operand:
 def fit_source(source: sources.Source, size: int) -> sources.Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
     return source.elementwise() if size < source.together and is_checking() else source
+
+
+def stride_operand(x: Operand, shape: Sequence[int], steps: Sequence[int]) -> Operand:
+    """Return an array of elements of another one: along each axis, `steps` elements apart.
+
+    Raises
+    ------
+    ValueError
+        A length or a step has more than 32 bits.
+    """
+    numbers = (*shape[1:], *steps)
+    if max(numbers) >> 32:
+        raise ArgumentValueError(f"{x.name}: axes of 2**32 elements or more are too long, in {x.shape}")
+    size = math.prod(shape)
+    is_narrow = size < 1 << 31 and min(shape[1:], default=0) > 1
+    if is_narrow:
+        numbers += tuple(
+            part for parts in zip(*map(find_multiplier, shape[1:]), strict=True) for part in parts
+        )
+    source = _make_strided_source(x.source, len(shape), is_narrow)
+    arguments = (*x.arguments, *numbers)
+    return Operand(tuple(shape), size, x.var_type, x.context, source, arguments, x.name)
+
+
+_make_strided_source = memoize(sources.make_strided_source)
 
 
 @memoize

@@ -12,7 +12,14 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.annotations import Annotation, buffer, constant
 from vkdispatch.families.stored import store_results
-from vkdispatch.families.values import count_per_load, unpack_elements, view_type, wide_type, wrap_integer
+from vkdispatch.families.values import (
+    count_per_load,
+    divide,
+    unpack_elements,
+    view_type,
+    wide_type,
+    wrap_integer,
+)
 from vkdispatch.shader.map import DeferredMap, MappingFunction, mapped_at, mapped_index
 
 # ---- Sources: mapping functions inside kernels on arrays, and how their buffers are loaded ---------------
@@ -219,6 +226,50 @@ def _name(mapping: MappingFunction) -> str:
     return getattr(mapping.mapping_function, "__name__", "map")
 
 
+def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
+    """Return a source of elements of another one that lie at steps along `count` axes.
+
+    Behind its arguments are the lengths of all axes but the first, the steps of all axes, and if there are
+    fewer than 2**31 elements (`is_narrow`), what divides by the lengths.
+    """
+    parts = ("length", "step", "multiplier", "shift")[: 4 if is_narrow else 2]
+    names = [MapName(f"{part}{k}") for part in parts for k in range(part != "step", count)]
+
+    def strided(*variables: Any) -> Any:
+        from vkdispatch.families.accesses import forget_element  # something is traced
+
+        inner = len(source.annotations)
+        number = dict(zip(map(str, names), variables[inner:], strict=True))
+        place: Any = None
+        index: Any = vc.to_dtype(uint32, mapped_index()) if is_narrow else mapped_index()
+        for k in range(count - 1, 0, -1):
+            length = number[f"length{k}"]
+            rest: Any = index // length
+            if is_narrow:
+                rest = divide(index, number[f"multiplier{k}"], number[f"shift{k}"])
+            rest = rest.to_register()
+            part = (index - rest * length) * number[f"step{k}"]
+            place = part if place is None else part + place
+            index = rest
+        first = index * number["step0"]
+        with mapped_at(name_position(first if place is None else first + place)):
+            return source.mapping.trace(*map(forget_element, variables[:inner]))
+
+    mapped = source.mapping.mapping_function
+    strided.__name__ = strided.__qualname__ = _name(source.mapping)
+    strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
+    _name_parameters(strided, [*source.names, *names])
+    annotations = [*source.annotations, *[constant[uint32]] * len(names)]
+    mapping = MappingFunction(annotations, source.out_type, strided)
+    return make_source(mapping, source.out_type, is_plain=False)
+
+
+def _name_parameters(function: Any, names: Sequence[str]) -> None:
+    """Name the parameters of a function that takes any number."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
 # ---- Lowering: maps of values and maps of maps become one map of buffers, as kernels need it -------------
 #
 # scaled(weighted(x, w), 2.0)        a call, as the user writes it
@@ -268,10 +319,6 @@ class Tree:
     spread: str = ""
 
 
-# Number of sizes that `_find_place` needs.
-_SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
-
-
 def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Return how an array of the shape `own` broadcasts to `shape`, and the sizes that kernels need for it.
 
@@ -295,7 +342,7 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
         extents[-1] *= size
     if "b" not in kinds:
         return "", ()
-    sizes = (extents[-1],) if len(kinds) == 2 else (extents[-1], extents[-2])
+    sizes = tuple(reversed(extents[2:]))
     if max(sizes) >> 32:
         raise ArgumentValueError(
             f"maps: an array of the shape {own} does not broadcast to {shape}: axes of 2**32 elements or "
@@ -306,15 +353,16 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
 
 def _find_place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
     """Return the flat index in an array that broadcasts, for the one in the mapped array."""
-    inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
-    if kinds == "bk":
-        place = index % inner
-    elif kinds == "kb":
-        place = index // inner
-    elif kinds == "bkb":
-        place = (index // inner) % rest[0]
-    else:
-        place = (index // inner) // rest[0] * inner + index % inner
+    place: Any = None
+    step: Any = None
+    for axis in reversed(range(len(kinds))):
+        size = next(sizes) if axis else None
+        if kinds[axis] == "k":
+            part = index % size if axis else index
+            part = part if step is None else part * step
+            place = part if place is None else part + place
+            step = size if step is None or size is None else step * size
+        index = index // size if axis else index
     return name_position(place)
 
 
@@ -337,10 +385,7 @@ def lower_map(tree: Tree) -> MappingFunction:
 
     function.__name__ = function.__qualname__ = tree.mapping.name
     function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
+    _name_parameters(function, names)
     return MappingFunction(annotations, tree.mapping.return_type, function)
 
 
@@ -408,7 +453,8 @@ def _list_annotations(tree: Tree) -> Iterator[Annotation]:
 
 
 def _count_sizes(tree: Tree) -> int:
-    sizes = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    spreads = [child.spread for child in tree.children if isinstance(child, (Stored, Tree))]
+    sizes = sum(len(kinds) - 1 for kinds in spreads if kinds)
     return sizes + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -358,3 +359,21 @@ def parse_infinity(identity: str, kind: dtype.DType) -> float:
     if dtype.is_complex(kind):
         raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; pass a number")
     return float(identity)
+
+
+# ---- Division by numbers that all invocations share, of which CPUs have no fast one ----------------------
+
+
+@lru_cache(4096)
+def find_multiplier(divisor: int) -> tuple[int, int]:
+    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
+
+    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
+    """
+    bits = (divisor - 1).bit_length()
+    return -((-1 << (31 + bits)) // divisor), bits - 1
+
+
+def divide(number: Any, multiplier: Any, shift: Any) -> Any:
+    """Return a uint32 below 2**31 divided by what `find_multiplier` returned these for."""
+    return vc.umul_extended(number, multiplier)[0] >> shift

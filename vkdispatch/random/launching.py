@@ -66,15 +66,15 @@ def parse_size(size: object, out: object) -> tuple[int, ...]:
     Raises
     ------
     TypeError, ValueError
-        `size` is neither a nonnegative int nor up to three of them.
+        `size` is neither a nonnegative int nor several of them.
     """
     if size is None:
         return out.shape if isinstance(out, Buffer) else ()
     whole = (size,) if is_int(size) else size
     if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_int, whole)):
-        raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
-    if len(whole) > 3 or min(whole, default=0) < 0:
-        raise ArgumentValueError(f"size: expected up to 3 ints of 0 or more, got {size!r}")
+        raise ArgumentTypeError(f"size: expected an int or several ints, got {size!r}")
+    if min(whole, default=0) < 0:
+        raise ArgumentValueError(f"size: expected ints of 0 or more, got {size!r}")
     return parse_shape(tuple(whole))
 
 

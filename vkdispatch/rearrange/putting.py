@@ -27,6 +27,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import Number
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand, plain_source
@@ -56,7 +57,7 @@ _NONE = 0xFFFFFFFF
 def put(
     x: Buffer[Any],
     indices: ArrayLike,
-    values: Any,
+    values: ArrayLike | Number,
     mode: str | None = None,
     *,
     unique: bool = False,

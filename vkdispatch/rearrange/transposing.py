@@ -1,7 +1,7 @@
 """`vd.transpose`: the choice of a kernel, and the numbers of its launch.
 
-Axes of one element are left out, and neighbours that stay neighbours become one axis. At most three axes are
-left, in one of five orders:
+Axes of one element are left out, and neighbours that stay neighbours become one axis. These orders of the
+axes that are left have kernels of their own:
 
     0          a copy
     1 0        rows and columns of one plane: tiles
@@ -9,8 +9,8 @@ left, in one of five orders:
     2 1 0      a plane whose rows (or columns) are two axes that also swap: tiles
     1 0 2      runs of elements that stay together; short ones are larger elements of a plane
 
-Planes that are too small or too narrow for tiles, and runs of 32 bytes or more, are gathered: one invocation
-finds and moves each word of the result.
+All others, planes that are too small or too narrow for tiles, and runs of 32 bytes or more are gathered: one
+invocation finds and moves each word of the result.
 """
 
 import math
@@ -60,7 +60,7 @@ def transpose(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of 0 to 3 axes.
+        A buffer, or a map called with its arguments.
     axes
         Axis k of the result is axis `axes[k]` of `x`; negative ones count from the end. None reverses them.
     out

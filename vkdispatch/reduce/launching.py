@@ -18,7 +18,7 @@ from vkdispatch.families.tuning import PlanCache
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
-from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, make_planner
+from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, gather_axes, make_planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
 from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -113,11 +113,13 @@ def reduce_array(
         _make_empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
         return buffer
 
+    x, axes = gather_axes(x, call.axes)
+
     def plan() -> Launches:
         planner = make_planner(x.source, accumulator, x.context, None)
-        return plan_launches(planner, find_shape(x.shape, call.axes), x.source, accumulator, sink.sink)
+        return plan_launches(planner, find_shape(x.shape, axes), x.source, accumulator, sink.sink)
 
-    key = (x.source, x.shape, accumulator, call.axes, sink.sink)
+    key = (x.source, x.shape, accumulator, axes, sink.sink)
     launch(find_launches(x.context, key, plan), x, buffer, arguments, call.graph)
     return buffer
 

@@ -39,7 +39,7 @@ def compact(
     condition: operands.ArrayLike | MappingFunction,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: object = 0,
     output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
@@ -148,7 +148,7 @@ def nonzero(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of one to three axes. NaN is nonzero.
+        A buffer, or a map called with its arguments, of at least one axis. NaN is nonzero.
     size
         The number of indices. None: the number of nonzero elements, for which the call waits. Graphs need a
         size.
@@ -337,7 +337,7 @@ def unique(  # noqa: PLR0913
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
     output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:

@@ -161,7 +161,7 @@ _GROUP = 256
 @array_function
 def histogram(
     x: operands.ArrayLike,
-    bins: "int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any]" = 10,
+    bins: int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any] = 10,
     range: Sequence[float] | None = None,
     density: bool | None = None,
     weights: operands.ArrayLike | None = None,

@@ -59,9 +59,9 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     >>> target.read(0)
     array([1., 2., 3.], dtype=float32)
     """
-    replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
+    replaced = replace_arrays((dst, src), graph is not None or current.chosen is not None)
     if replaced is not None:
-        dst, src = replaced[1]
+        dst, src = replaced
     # NumPy's arrays are read and written as they are; those of other libraries are used in place
     names = {at: name for at, name in ((0, "dst"), (1, "src")) if not isinstance((dst, src)[at], np.ndarray)}
     shared = replace_foreign((dst, src), names)

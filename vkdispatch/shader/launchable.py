@@ -184,11 +184,11 @@ class LaunchableKernel:
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
             return True
-        replaced = replace_arrays(values, {}, graph is not None)
+        replaced = replace_arrays(values, graph is not None)
         if replaced is not None:
-            if fast is not None and fast.run(replaced[1], size, graph, queue):
+            if fast is not None and fast.run(replaced, size, graph, queue):
                 return True
-            return self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
+            return self.check_and_call(replaced, graph, self._options_of(size, kwargs, queue))
         shared = replace_foreign(values, self._buffers, self._kinds)
         if shared is not None:
             try:

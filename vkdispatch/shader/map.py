@@ -490,8 +490,7 @@ class OutputMap(Listed):
 
 def _with_buffers(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Return arguments with arrays of `vkdispatch.numpy` as buffers."""
-    replaced = replace_arrays(tuple(arguments), {}, False, False, "map")
-    return tuple(arguments) if replaced is None else replaced[1]
+    return replace_arrays(tuple(arguments), False, "map") or tuple(arguments)
 
 
 def _parse_values(

@@ -67,10 +67,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:
         return tuple(empty((0,), int64, device=device_of(value)) for _ in value.shape)
-    if len(value.shape) <= 3:
-        return tuple(array_from(buffer) for buffer in _find_nonzero(as_operand(value, value.shape)))
-    flat = _flat_nonzero(value)
-    return _split(flat, value.shape)
+    return tuple(array_from(buffer) for buffer in _find_nonzero(as_operand(value, value.shape)))
 
 
 def _find_nonzero(x: Any) -> tuple[Any, ...]:
@@ -84,15 +81,6 @@ def _flat_nonzero(value: Any) -> Array:
         return empty((0,), int64, device=device_of(value))
     (places,) = _find_nonzero(as_operand(value, (value.size,)))
     return array_from(places)
-
-
-def _split(flat: Array, shape: Shape) -> tuple[Array, ...]:
-    found = []
-    step = math.prod(shape)
-    for length in shape:
-        step //= length
-        found.append((flat // step) % length)
-    return tuple(found)
 
 
 @record(eq=False)
