@@ -122,6 +122,7 @@ def test_changed_code_is_traced_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
     make.__module__ = "vkdispatch.tests"
     _calls.clear()
+    monkeypatch.setattr(tuning, "_changes", 0)
     unique = os.urandom(8).hex()
     context = vd.get_context()
     for edition, expected in (("one", [3]), ("one", [3]), ("two", [3, 3]), ("one", [3, 3])):
