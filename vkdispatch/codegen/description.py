@@ -14,7 +14,7 @@ from vkdispatch.compiler.glsl.writer import GlslText, write_kernel
 from vkdispatch.compiler.ir import ImageBinding, Kernel, Storage
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.compiler.passes.widen import widen
+from vkdispatch.compiler.passes.order import make_wide
 
 __all__ = [
     "ArgType",
@@ -247,7 +247,7 @@ class ShaderDescription:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
             # Other forms have the arguments of the kernel itself.
-            kernel = widen(self.kernel) if variant.wide else self.kernel
+            kernel = make_wide(self.kernel) if variant.wide else self.kernel
             self._layouts[variant] = contents.argument_layout(kernel, variant)
         return self._layouts[variant]
 

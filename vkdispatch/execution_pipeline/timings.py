@@ -41,6 +41,8 @@ class KernelFacts:
         Its argument block.
     internal
         Whether it is one of the package's own, which profiles leave out.
+    build
+        How it was built, for explanations.
     """
 
     name: str
@@ -49,6 +51,7 @@ class KernelFacts:
     kernel: Kernel | None
     layout: ArgumentLayout
     internal: bool = False
+    build: object = None
 
 
 _MAX_SOURCES = 3

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 from vkdispatch.base import dtype, errors
@@ -24,12 +25,13 @@ from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, usage_by_l
 from vkdispatch.compiler.ir import ImageBinding, Kernel
 from vkdispatch.compiler.ir.location import located, pause_collection, warn, warn_once_each
 from vkdispatch.compiler.ir.statements import INT64, PLAIN, Variant, emulates
-from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
+from vkdispatch.compiler.passes.bounds import keeps_workgroups
 from vkdispatch.compiler.passes.nesting import DEEPEST, find_depth, flatten, is_flat
+from vkdispatch.compiler.passes.order import count_seconds, keep_invocations, make_form, run
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
-from vkdispatch.shader import variants
+from vkdispatch.shader import tracing, variants
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.signature import MAX_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.size import Extent
@@ -58,7 +60,7 @@ def check_shared_memory(
     `sized` are the counts of elements that a call decides.
     """
     kernel = description.kernel
-    guarded = guard_effects(kernel) if keeps_workgroups(kernel) else kernel
+    guarded = keep_invocations(kernel)
     counts = sizes_of_shared(guarded, sized)
     size = sum(counts[id(array)] * _count_shared_bytes(array.dtype, lacks) for array in guarded.shared)
     if size > context.max_shared_memory:
@@ -205,6 +207,7 @@ class BuiltKernel:
 
     `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what launches pass after the
     arguments, or None (see `shader.program`). `make_untyped` makes a launcher that compares no dtypes.
+    `times` are the stages of the build and their seconds. `form` is the program as written, for traces.
     """
 
     plan: ComputePlan
@@ -215,6 +218,8 @@ class BuiltKernel:
     make_untyped: Callable[[], native.Launcher]
     fusible: Fusible | None = None
     loop_guard: GuardValues | None = None
+    times: tuple[tuple[str, float], ...] = ()
+    form: Kernel | None = None
 
     def run(self, launch: Launch, probe: tuple[int, Probe] | None = None) -> bool:
         """Launch or record a checked call. Return False if the launcher refused it; nothing happened then.
@@ -375,33 +380,48 @@ def build_kernel(
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
-    body = _fit_nesting(
-        who, variants.without_float_atomics(description.kernel, context.device_infos), context
-    )
+    begin, passes = perf_counter(), -count_seconds()
+    body = adapt_kernel(who, description.kernel, context)
     if body is not description.kernel:
         description = replace(description, kernel=body)
     lacks = variants.find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks, variant.shared)
-    # addresses are integers of 64 bits
-    variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
+    variant = adapt_variant(variant, lacks)
     check_features(who, description, context, lacks)
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
+    passes += count_seconds()
+    written = perf_counter()
     try:
-        plan = _compile(kernel, source, variant, 0 if layout.uniform else layout.size, context)
+        plan, compiled = _compile(kernel, source, variant, 0 if layout.uniform else layout.size, context)
+        pipeline = perf_counter() - compiled
         places = description.places(variant)
-        return bind_kernel(context, plan, kernel.slots, layout, source, variant, coarsening, places)
+        built = bind_kernel(context, plan, kernel.slots, layout, source, variant, coarsening, places)
+        times = {"passes": passes, "GLSL": written - begin - passes, "SPIR-V": compiled - written}
+        form = make_form(description.kernel, variant) if tracing.LEVEL >= tracing.STEPS else None
+        return replace(built, times=(*times.items(), ("pipeline", pipeline)), form=form)
     except ValueError as error:
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
         raise errors.ArgumentValueError(f"{who}: {error}{more}") from error
 
 
+def adapt_kernel(who: str, kernel: Kernel, context: Context) -> Kernel:
+    """Return the form of a kernel for the devices of a context. Raises UnsupportedError if there is none."""
+    return _fit_nesting(who, variants.without_float_atomics(kernel, context.device_infos), context)
+
+
+def adapt_variant(variant: Variant, lacks: frozenset[str]) -> Variant:
+    """Return a variant that does without what devices lack."""
+    # addresses are integers of 64 bits
+    return replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
+
+
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
     if is_flat(kernel) or not any(info.is_llvmpipe() for info in context.device_infos):
         return kernel
-    flat = flatten(kernel)
+    flat = run("nesting", flatten, kernel)
     depth, loc = find_depth(flat)
     if depth > DEEPEST:
         raise located(
@@ -416,21 +436,18 @@ def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
 
 def _compile(
     kernel: KernelSource, source: ShaderSource, variant: Variant, pc_size: int, context: Context
-) -> ComputePlan:
+) -> tuple[ComputePlan, float]:
+    """Return the pipeline, and when its SPIR-V was there."""
     who, description = kernel.who, kernel.description
     try:
         types = description.binding_types(variant)
-        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
-        return ComputePlan(
-            source.code,
-            types,
-            pc_size,
-            description.name,
-            spirv=spirv,
-            checked=True,
-            context=context,
-            place=kernel.place,
+        name = description.name
+        spirv = compile_glsl(source.code, name, source.with_line_directives)
+        compiled = perf_counter()
+        plan = ComputePlan(
+            source.code, types, pc_size, name, spirv=spirv, checked=True, context=context, place=kernel.place
         )
+        return plan, compiled
     except errors.ShaderBuildError as error:
         log = error.compiler_log or ""
         raise errors.ShaderBuildError(

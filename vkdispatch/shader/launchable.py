@@ -30,17 +30,25 @@ from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.passes.order import TRACE_SECONDS
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
-from vkdispatch.shader import signature
+from vkdispatch.shader import signature, tracing
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
 from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
-from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
+from vkdispatch.shader.program import (
+    NO_CHECKS,
+    Build,
+    FusibleKernel,
+    Program,
+    TracedProgram,
+    find_bound_resources,
+)
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
 
@@ -260,6 +268,9 @@ class LaunchableKernel:
     def _run(
         self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch
     ) -> bool:
+        if tracing.LEVEL >= tracing.LAUNCHES:
+            action = "launches" if launch.graph is None else "records"
+            tracing.show_launch(self.who, action, launch.extent, launch.in_groups, kernel.local_size)
         observation = self.program.observation
         if observation is None or diagnostics is None:
             return kernel.run(launch)
@@ -332,10 +343,18 @@ class LaunchableKernel:
                     _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
                 known = self.name, self.origin, local_size, self.program.kernel
-                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
+                build = Build(self.program, self.who, variant, local_size, self._list_times(kernel))
+                form = tracing.describe_form(local_size, variant, build.times)
+                tracing.show_build(self.who, form, kernel.source, kernel.form)
+                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal, build))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
+
+    def _list_times(self, kernel: BuiltKernel) -> tuple[tuple[str, float], ...]:
+        source = self.program.source
+        seconds = None if source is None else source.kernel.facts.get(TRACE_SECONDS)
+        return kernel.times if seconds is None else (("trace", seconds), *kernel.times)
 
     def _compile(
         self, context: Context, state: KernelState, local_size: Extent, variant: Variant
@@ -372,6 +391,7 @@ class LaunchableKernel:
             self.program.observation is None
             and not variant.shared
             and all(parameter.fields is None for parameter in self.parameters)
+            and tracing.LEVEL < tracing.LAUNCHES
         )
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"

@@ -20,12 +20,11 @@ from vkdispatch.compiler.analyses.contents import ArgumentLayout, depends_on_wor
 from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.compiler.passes.bounds import keeps_workgroups
 from vkdispatch.compiler.passes.builders import binary, less, read, uint
 from vkdispatch.compiler.passes.diagnostics import Checks, parse_checks
 from vkdispatch.compiler.passes.instrument import Instrumented, instrument
 from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
-from vkdispatch.compiler.passes.widen import widen
+from vkdispatch.compiler.passes.order import make_wide, run
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
@@ -72,8 +71,7 @@ class Observation:
 
     @functools.cached_property
     def _widened(self) -> "Observation":
-        kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
-        observation = _observe_kernel(self.source, kernel, self.checks)
+        observation = _observe_kernel(self.source, make_wide(self.kernel), self.checks)
         assert observation is not None
         return observation
 
@@ -128,7 +126,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
 
 
 def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
-    instrumented = instrument(kernel, checks)
+    instrumented = run("checks", instrument, kernel, checks)
     if instrumented is None:
         return None
     observed = replace(description, kernel=instrumented.kernel)
@@ -197,7 +195,7 @@ def guard_loops(description: ShaderDescription, context: Context) -> LoopGuard |
     if count_rounds(kernel.body) <= _SAFE_ROUNDS:
         return None
     limit = find_loop_limit(context)
-    limited = None if limit is None else limit_loops(kernel, limit, NOTES)
+    limited = None if limit is None else run("loops", limit_loops, kernel, limit, NOTES)
     return None if limited is None else _make_guard(description, limited)
 
 
@@ -313,10 +311,13 @@ class Program:
         How the kernel is observed, or None if it neither prints nor is checked.
     kernel
         The IR of what is launched, from which any variant can be generated. None for GLSL and SPIR-V.
+    source
+        The kernel as traced, without what observes it. None for GLSL and SPIR-V.
     """
 
     description: ShaderDescription
     observation: Observation | None = None
+    source: ShaderDescription | None = None
     kernel: Kernel | None = None
 
     def depends_on_workgroups(self) -> bool:
@@ -345,11 +346,12 @@ class TracedProgram(Program):
     """The program of a traced kernel."""
 
     kernel: Kernel
+    source: ShaderDescription
 
     def __init__(self, who: str, source: ShaderDescription, checks: Checks, place: str | None) -> None:
         """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
         self._who = who
-        self._source = source
+        self.source = source
         self._place = place
         self.observation = observe(source, checks)
         self.description = source if self.observation is None else self.observation.description
@@ -357,7 +359,7 @@ class TracedProgram(Program):
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
-        return depends_on_workgroups(self._source.kernel)
+        return depends_on_workgroups(self.source.kernel)
 
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return which launches use the coarse variant: none of a kernel that reports invocations."""
@@ -370,11 +372,9 @@ class TracedProgram(Program):
         guards: dict[bool, LoopGuard | None] = context._state_of(self, dict)
         if variant.wide not in guards:
             description = self._observe(variant)
-            if variant.wide and not description.kernel.wide:
-                bounded = not keeps_workgroups(description.kernel)
-                description = replace(description, kernel=widen(description.kernel, bounded=bounded))
+            kernel = make_wide(description.kernel) if variant.wide else description.kernel
             # atomics that the device lacks become loops
-            kernel = without_float_atomics(description.kernel, context.device_infos)
+            kernel = without_float_atomics(kernel, context.device_infos)
             guards[variant.wide] = guard_loops(replace(description, kernel=kernel), context)
         return guards[variant.wide]
 
@@ -385,6 +385,13 @@ class TracedProgram(Program):
         self, slots: Slots, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
+        description, slots = self.prepare(slots, context, variant)
+        is_observed = self.observation is not None
+        source = KernelSource(self._who, description, slots, self._place, observed=is_observed)
+        return build_kernel(source, context, local_size, variant, coarsening)
+
+    def prepare(self, slots: Slots, context: Context, variant: Variant) -> tuple[ShaderDescription, Slots]:
+        """Return the kernel that is compiled, with what reports and guards add to it, and its slots."""
         observation, guard = self.observation, self.loop_guard(context, variant)
         if observation is not None:
             slots = observation.select(variant).slots
@@ -397,8 +404,28 @@ class TracedProgram(Program):
                 for slot in slots
             )
             slots, description = (*kept, *guard.slots), guard.description
-        source = KernelSource(self._who, description, slots, self._place, observed=observation is not None)
-        return build_kernel(source, context, local_size, variant, coarsening)
+        return description, slots
+
+
+@record(eq=False)
+class Build:
+    """How a kernel was built, from which explanations repeat it.
+
+    Attributes
+    ----------
+    program, who
+        The program of the kernel; its name and where it is defined.
+    variant, local_size
+        The form, and the size of the workgroups.
+    times
+        The stages and their seconds.
+    """
+
+    program: Program
+    who: str
+    variant: Variant
+    local_size: Extent
+    times: tuple[tuple[str, float], ...]
 
 
 # ---- The properties of recorded kernels that fusing their launches needs ---------------------------------

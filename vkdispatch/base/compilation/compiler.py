@@ -39,7 +39,7 @@ def replace_float16(code: bytes) -> bytes:
     result = list(words[:_HEADER])
     result += [2 << 16 | _CAPABILITY, _BFLOAT16_TYPE, 2 << 16 | _CAPABILITY, _BFLOAT16_MATRIX]
     named = False
-    for instruction in _split_instructions(words):
+    for instruction in split_instructions(words):
         opcode = instruction[0] & 0xFFFF
         if opcode == _CAPABILITY and instruction[1] == _FLOAT16:
             continue
@@ -55,10 +55,11 @@ def replace_float16(code: bytes) -> bytes:
     return struct.pack(f"<{len(result)}I", *result)
 
 
-def _split_instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def split_instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the instructions of a module, as words."""
     at = _HEADER
     while at < len(words):
-        size = words[at] >> 16
+        size = max(words[at] >> 16, 1)
         yield words[at : at + size]
         at += size
 

@@ -1,0 +1,138 @@
+"""Explanations of kernels and of calls: which kernels run, and what becomes of each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from os import PathLike
+from typing import Any
+
+from vkdispatch.base.compilation.compiler import can_compile
+from vkdispatch.base.context import get_context
+from vkdispatch.base.errors import ArgumentTypeError, BackendUnavailableError
+from vkdispatch.base.init import is_dummy
+from vkdispatch.base.record import replace
+from vkdispatch.base.synchronization import TimedCommand, Timing
+from vkdispatch.compiler.ir.statements import PLAIN
+from vkdispatch.compiler.passes.order import keep_steps
+from vkdispatch.execution_pipeline.timings import KernelFacts, hold, release
+from vkdispatch.shader.explaining.kernels import KernelExplanation, explain_build
+from vkdispatch.shader.explaining.page import write_page
+from vkdispatch.shader.program import Build
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.size import Extent
+
+
+class Explanation:
+    """What `vd.explain` returns: kernels, and what becomes of each. `print` shows it, notebooks show a page.
+
+    Attributes
+    ----------
+    title
+        What is explained.
+    plan
+        What a call launched, in order, as text; empty for a kernel.
+    kernels
+        The kernels. Each has `name`, `place`, `form`, `programs` (after each pass), `glsl`, `spirv` and
+        `launches`.
+    """
+
+    def __init__(self, title: str, plan: str, kernels: Sequence[KernelExplanation]) -> None:
+        self.title = title
+        self.plan = plan
+        self.kernels = tuple(kernels)
+
+    def __str__(self) -> str:
+        parts = [self.plan] if self.plan else []
+        return "\n\n".join([*parts, *map(str, self.kernels)])
+
+    __repr__ = __str__
+
+    @property
+    def html(self) -> str:
+        """The page that `save` writes."""
+        return write_page(self.title, self.plan, self.kernels)
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Write a page that needs no network. A click on a line marks those that it comes from and becomes.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html)
+
+
+def explain_kernel(kernel: ShaderFunction) -> Explanation:
+    """Explain the forms of a kernel that were built here. It is built if there is none."""
+    launchable, context, builds = kernel._follow(), None, []
+    if can_compile() and not is_dummy():
+        try:
+            context = get_context()
+        except BackendUnavailableError:  # no driver: the kernel as any device has it
+            context = None
+    if context is not None:
+        if not launchable.is_sized_by_calls:
+            kernel.build()
+        launchable = kernel._follow()
+        built = launchable.enter(context).built.values()
+        builds = [build for each in built if (build := _build_of(each.plan.facts)) is not None]
+    if not builds:
+        size = launchable.assume_group(launchable.is_sized_in_groups)
+        builds = [Build(launchable.program, launchable.who, PLAIN, size, ())]
+    return Explanation(launchable.who, "", [explain_build(build, context) for build in builds])
+
+
+def _build_of(facts: object) -> Build | None:
+    build = facts.build if isinstance(facts, KernelFacts) else None
+    return build if isinstance(build, Build) else None
+
+
+def explain_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Explanation:
+    """Call a function and wait, and explain the kernels that ran or were built."""
+    keep_steps()
+    context = get_context()
+    facts = hold()
+    known = facts.keys() | ()
+    try:
+        timing = Timing(context)
+        try:
+            function(*args, **kwargs)
+            commands = [command for command in timing.finish()[0] if command.kind == 0]
+        finally:
+            timing.stop()
+    finally:
+        release(facts)
+    launches: dict[int, list[Extent]] = {}
+    for command in commands:
+        launches.setdefault(command.plan, []).append(command.groups)
+    kernels: list[KernelExplanation] = []
+    for number in dict.fromkeys([*launches, *(facts.keys() - known)]):
+        build = _build_of(facts.get(number))
+        if build is not None:
+            explained = explain_build(build, context)
+            place = explained.place or facts[number].source
+            kernels.append(replace(explained, place=place, launches=tuple(launches.get(number, ()))))
+    title = getattr(function, "__name__", None) or repr(function)
+    return Explanation(title, _describe_launches(title, commands), kernels)
+
+
+def _describe_launches(title: str, commands: Sequence[TimedCommand]) -> str:
+    if not commands:
+        return f"{title} launched nothing"
+    lines = [f"{title} launched {len(commands)} kernel{'s' * (len(commands) > 1)}:"]
+    for number, command in enumerate(commands, 1):
+        seconds = command.end - command.begin
+        lines.append(f"  {number}. {command.name}: workgroups {command.groups}, {seconds * 1e6:.1f} us")
+    return "\n".join(lines)
+
+
+def refuse_subject(subject: object) -> ArgumentTypeError:
+    """Return the error for what cannot be explained."""
+    return ArgumentTypeError(
+        "subject: expected a kernel, a function with its arguments, or an Array, got "
+        f"{type(subject).__name__} {subject!r:.60}"
+    )

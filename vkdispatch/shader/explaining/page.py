@@ -1,0 +1,184 @@
+"""An explanation as one HTML page without network: Python, program, GLSL and SPIR-V side by side."""
+
+import linecache
+import os
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from vkdispatch.base.record import record
+from vkdispatch.compiler.ir.location import Loc
+from vkdispatch.shader.explaining.kernels import KernelExplanation
+
+_STYLE = """
+:root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --pale: #66707b; --line: #d8dee4;
+  --mark: #fff3b0; --plus: #dafbe1; --minus: #ffebe9; --link: #0a58b8; }
+@media (prefers-color-scheme: dark) { :root { --back: #15181c; --text: #dde3ea; --pale: #8b95a1;
+  --line: #333a42; --mark: #4d4419; --plus: #12351f; --minus: #46191b; --link: #76b3ff; } }
+body { margin: 1rem; background: var(--back); color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; border-top: 1px solid var(--line); padding-top: 1rem; }
+h3 { font-size: .9rem; margin: 0 0 .3rem; } a { color: var(--link); text-decoration: none; }
+pre { font: 12px/1.5 ui-monospace, monospace; margin: 0; }
+p { color: var(--pale); } summary { cursor: pointer; }
+.columns { display: grid; gap: .6rem; margin-top: .8rem;
+  grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); }
+.columns pre, .diff { overflow: auto; max-height: 70vh; border: 1px solid var(--line); padding: .4rem; }
+.line { display: block; white-space: pre; min-width: max-content; cursor: pointer; }
+.line a { display: inline-block; width: 2.6em; margin-right: .8em; text-align: right; user-select: none; }
+.line i { color: var(--pale); font-style: normal; }
+.line.mark, .line:target { background: var(--mark); }
+.plus { background: var(--plus); display: block; } .minus { background: var(--minus); display: block; }
+.same { color: var(--pale); display: block; }
+"""
+
+_SCRIPT = """
+document.addEventListener("click", event => {
+  const line = event.target.closest(".line");
+  if (!line) return;
+  event.preventDefault();
+  const kernel = line.closest(".kernel");
+  const key = line.dataset.python ? "python" : "glsl";
+  kernel.querySelectorAll(".mark").forEach(other => other.classList.remove("mark"));
+  line.classList.add("mark");
+  if (!line.dataset[key]) return;
+  const related = kernel.querySelectorAll(`[data-${key}="${line.dataset[key]}"]`);
+  related.forEach(other => other.classList.add("mark"));
+  kernel.querySelectorAll("pre.code").forEach(column => {
+    const first = column.querySelector(".mark");
+    if (!first || column.contains(line)) return;
+    column.scrollTop += first.getBoundingClientRect().top - column.getBoundingClientRect().top - 60;
+  });
+});
+"""
+
+# Lines around those that a program comes from which are shown, and where a file is cut between them.
+_AROUND, _GAP = 2, 12
+
+
+@record
+class _Item:
+    """A line of a column: its number, text, name in links, and the keys by which lines are related.
+
+    `target` is the line in another column that it comes from.
+    """
+
+    number: str
+    text: str
+    name: str
+    target: str
+    python: str = ""
+    glsl: str = ""
+
+
+def write_page(title: str, plan: str, kernels: Sequence[KernelExplanation]) -> str:
+    """Return an explanation as HTML."""
+    contents = "".join(
+        f'<li><a href="#k{number}">{escape(kernel.title)}</a></li>' for number, kernel in enumerate(kernels)
+    )
+    sections = "\n".join(_write_kernel(f"k{number}", kernel) for number, kernel in enumerate(kernels))
+    heading = f"<h1>{escape(title)}</h1>\n<pre>{escape(plan)}</pre>\n<ol>{contents}</ol>"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n{heading}\n{sections}\n"
+        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def _write_kernel(name: str, kernel: KernelExplanation) -> str:
+    launches = f" Launched with workgroups {', '.join(map(str, kernel.launches))}." if kernel.launches else ""
+    parts = [f'<section class="kernel" id="{name}">\n<h2>{escape(kernel.title)}</h2>']
+    parts.append(f"<p>{escape(kernel.form + launches)}</p>")
+    for before, after in zip(kernel.programs, kernel.programs[1:], strict=False):
+        lines = "".join(map(_write_changed, after.difference(before)))
+        about = escape(f"the pass {after.name!r}: {after.about}")
+        parts.append(f'<details><summary>{about}</summary>\n<pre class="diff">{lines}</pre></details>')
+    columns = _list_columns(name, kernel)
+    parts.append('<div class="columns">')
+    parts += [_write_column(title, items) for title, items in columns.items() if items]
+    parts.append("</div>\n</section>")
+    return "\n".join(parts)
+
+
+def _write_changed(line: str) -> str:
+    kind = {"+": "plus", "-": "minus"}.get(line[:1], "same")
+    return f'<span class="{kind}">{escape(line)}</span>'
+
+
+def _write_column(title: str, items: Iterable[_Item]) -> str:
+    lines: list[str] = []
+    for item in items:
+        link = f'<a href="#{item.target}">{item.number}</a>' if item.target else f"<a>{item.number}</a>"
+        keys = "".join(
+            f' data-{key}="{value}"' for key, value in (("python", item.python), ("glsl", item.glsl)) if value
+        )
+        lines.append(f'<span class="line" id="{item.name}"{keys}>{link}{escape(item.text) or " "}</span>')
+    return f'<div><h3>{title}</h3><pre class="code">{"".join(lines)}</pre></div>'
+
+
+def _list_columns(name: str, kernel: KernelExplanation) -> dict[str, list[_Item]]:
+    """Return the lines of each column, with names that begin with that of the kernel."""
+    program = kernel.programs[-1].lines if kernel.programs else ()
+    code = kernel.glsl.code.splitlines()
+    of_glsl = [kernel.glsl.python_line(number) for number in range(1, len(code) + 1)]
+    files = _Files([line.loc for line in program] + of_glsl)
+
+    def target(key: str) -> str:
+        return f"{name}-python-{key}" if key else ""
+
+    versions: list[_Item] = []
+    first_of: dict[str, str] = {}
+    for number, line in enumerate(program, 1):
+        key, own = files.key(line.loc), f"{name}-program-{number}"
+        first_of.setdefault(key, own)
+        versions.append(_Item(str(number), line.text, own, target(key), key))
+    glsl: list[_Item] = []
+    for number, (text, loc) in enumerate(zip(code, of_glsl, strict=True), 1):
+        key, own = files.key(loc), f"{name}-glsl-{number}"
+        first_of.setdefault(key, own)
+        glsl.append(_Item(str(number), text, own, target(key), key, str(number)))
+    spirv: list[_Item] = []
+    for number, instruction in enumerate(kernel.spirv, 1):
+        at = instruction.line if instruction.line and instruction.line <= len(code) else None
+        key = glsl[at - 1].python if at else ""
+        to = glsl[at - 1].name if at else ""
+        item = _Item(str(number), instruction.text, f"{name}-spirv-{number}", to, key, str(at or ""))
+        spirv.append(item)
+    python = [
+        _Item(line, text, target(key) if key else f"{name}-file-{position}", first_of.get(key, ""), key)
+        for position, (line, text, key) in enumerate(files.lines())
+    ]
+    return {"Python": python, "Program": versions, "GLSL": glsl, "SPIR-V": spirv}
+
+
+class _Files:
+    """The lines of Python that a kernel comes from, by the position of their file and their number."""
+
+    def __init__(self, locs: Iterable[Loc | None]) -> None:
+        self._used: dict[str, set[int]] = {}
+        self._starts: dict[str, set[int]] = {}
+        for loc in locs:
+            if loc is not None:
+                self._used.setdefault(loc.file, set()).add(loc.line)
+                self._starts.setdefault(loc.file, set()).add(loc.code.co_firstlineno)
+        self._positions = {file: position for position, file in enumerate(self._used)}
+
+    def key(self, loc: Loc | None) -> str:
+        """Return the key of a line; "" if it is unknown."""
+        return "" if loc is None else f"{self._positions[loc.file]}-{loc.line}"
+
+    def lines(self) -> Iterable[tuple[str, str, str]]:
+        """Yield number, text and key of the lines to show, and of headings, which have no key."""
+        for file, used in self._used.items():
+            yield "", os.path.basename(file), ""
+            wanted = sorted(used | self._starts[file])
+            shown = {
+                near
+                for before, line in zip([wanted[0], *wanted], wanted, strict=False)
+                for near in range(max(before if line - before <= _GAP else line - _AROUND, 1), line + 1)
+            }
+            previous = min(shown) - 1
+            for number in sorted(shown):
+                if number != previous + 1:
+                    yield "", "...", ""
+                previous = number
+                text = linecache.getline(file, number).rstrip("\n")
+                yield str(number), text, f"{self._positions[file]}-{number}"
