@@ -413,8 +413,10 @@ class LaunchableKernel:
             state.primary = kernel
             # What a driver's limit of rounds adds is not shown: sources do not depend on the device.
             description = self.program.description
-            is_own = kernel.loop_guard is None
-            state.shown = kernel.source if is_own else description.shader_source(local_size, variant)
+            state.show = functools.partial(description.shader_source, local_size, variant)
+            if kernel.loop_guard is None:
+                source = kernel.source
+                state.show = lambda: source
             state.fast = state.fast_paths.get(self.size.option) if self.size else None
             self._show(state)
 

@@ -156,8 +156,8 @@ class KernelState:
         Whether a measured size was looked up.
     built
         The compiled kernels, by workgroup size and variant.
-    primary, shown
-        The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
+    primary, show
+        The compiled kernel, and what returns the source, for the attributes `plan` and `source` of the kernel.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
     loop_guard
@@ -169,11 +169,16 @@ class KernelState:
     built: dict[tuple[Extent, Variant], BuiltKernel] = field(factory=dict)
     coarsening: Coarsening | None = None
     primary: BuiltKernel | None = None
-    shown: ShaderSource | None = None
+    show: Callable[[], ShaderSource] | None = None
     fast: FastPath | None = None
     fast_paths: dict[str, FastPath] = field(factory=dict)
     diagnostics: Diagnostics | None = None
     loop_guard: GuardValues | None = None
+
+    @property
+    def shown(self) -> ShaderSource | None:
+        """The source that the kernel shows, once built."""
+        return None if self.show is None else self.show()
 
 
 # ---- Workgroup sizes by measurement ----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """`ShaderFunction`, the public class of kernels: called, interpreted, tuned, shown and pickled."""
 
 import copy
+import functools
 import sys
 import threading
 import types
@@ -443,7 +444,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._latest.shown is not None
+        return self._latest.show is not None
 
     @property
     def plan(self) -> ComputePlan | None:
@@ -484,7 +485,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             kernel.get_kernel(context, state, local_size, PLAIN)
         else:
             check_local_size(kernel.who, local_size, context)
-            state.shown = self.shader_description.shader_source(local_size)
+            state.show = functools.partial(self.shader_description.shader_source, local_size)
 
     # -- the generated code
 
