@@ -4,6 +4,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 from weakref import ref
 
@@ -341,20 +342,24 @@ class LaunchableKernel:
                             f"{self.who}: calls decide the size of its shared memory; it is built by a call"
                         )
                     _drop_oldest(state)
+                begin = perf_counter()
                 kernel = self._compile(context, state, local_size, variant)
+                times = self._list_times(kernel, perf_counter() - begin)
                 known = self.name, self.origin, local_size, self.program.kernel
-                build = Build(self.program, self.who, variant, local_size, self._list_times(kernel))
-                form = tracing.describe_form(local_size, variant, build.times)
+                build = Build(self.program, self.who, variant, local_size, times)
+                form = tracing.describe_form(local_size, variant, times)
                 tracing.show_build(self.who, form, kernel.source, kernel.form)
                 register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal, build))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
 
-    def _list_times(self, kernel: BuiltKernel) -> tuple[tuple[str, float], ...]:
+    def _list_times(self, kernel: BuiltKernel, seconds: float) -> tuple[tuple[str, float], ...]:
+        """Return the stages of a build that took so long, and of the trace before it."""
         source = self.program.source
-        seconds = None if source is None else source.kernel.facts.get(TRACE_SECONDS)
-        return kernel.times if seconds is None else (("trace", seconds), *kernel.times)
+        traced = None if source is None else source.kernel.facts.get(TRACE_SECONDS)
+        times = kernel.times or (("build", seconds),)
+        return times if traced is None else (("trace", traced), *times)
 
     def _compile(
         self, context: Context, state: KernelState, local_size: Extent, variant: Variant

@@ -157,7 +157,7 @@ class KernelState:
     built
         The compiled kernels, by workgroup size and variant.
     primary, show
-        The compiled kernel, and what returns the source, for the attributes `plan` and `source` of the kernel.
+        The compiled kernel that the attribute `plan` of the kernel returns, and what makes its `source`.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
     loop_guard

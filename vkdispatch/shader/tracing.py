@@ -14,8 +14,9 @@ CODE, STEPS, LAUNCHES = 2, 3, 4
 LEVEL = read_number("VKDISPATCH_TRACE", 0, LAUNCHES)
 """What is printed: 1, kernels and times; 2, also GLSL; 3, also programs after passes; 4, also launches."""
 
+_keeping = keep_steps()  # until the process ends
 if LEVEL >= STEPS:
-    keep_steps()
+    _keeping.__enter__()
 
 
 def describe_form(local_size: Extent, variant: Variant, times: Sequence[tuple[str, float]]) -> str:
@@ -27,7 +28,7 @@ def describe_form(local_size: Extent, variant: Variant, times: Sequence[tuple[st
     ]
     form = f", {' '.join(changed)}" if changed else ""
     shown = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in times)
-    return f"workgroups of {local_size}{form}; {shown or 'not built'}"
+    return f"workgroups of {local_size}{form}; {shown or 'not built here'}"
 
 
 def show_build(who: str, form: str, source: ShaderSource, program: Kernel | None) -> None:

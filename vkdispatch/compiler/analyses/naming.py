@@ -243,9 +243,7 @@ def _repeats(plan: NamingPlan, roots: list[int]) -> bool:
         operands = args[number]
         if exprs[number].op in _CONDITIONAL:
             operands = operands[:1]
-        for operand in operands:
-            if args[operand]:
-                stack.append(operand)
+        stack += [operand for operand in operands if args[operand]]
     return False
 
 

@@ -4,7 +4,8 @@ Whatever changes a whole program runs by `run`, which takes its time and can kee
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import ParamSpec, TypeVar
 
@@ -51,13 +52,18 @@ class _Clock(threading.local):
 
 
 _clock = _Clock()
-_keeps_steps = False
+_keepers = 0
 
 
-def keep_steps() -> None:
-    """Keep the program before each pass from now on, for `list_steps`."""
-    global _keeps_steps
-    _keeps_steps = True
+@contextmanager
+def keep_steps() -> Iterator[None]:
+    """Keep the program before each pass of a block, of any thread, for `list_steps`."""
+    global _keepers
+    _keepers += 1
+    try:
+        yield
+    finally:
+        _keepers -= 1
 
 
 def list_steps(kernel: Kernel) -> list[Step]:
@@ -81,7 +87,7 @@ def run(
     begin = perf_counter()
     result = change(*args, **kwargs)
     _clock.seconds += perf_counter() - begin
-    if _keeps_steps:
+    if _keepers:
         before, after = args[0], getattr(result, "kernel", result)
         if isinstance(before, Kernel) and isinstance(after, Kernel) and after is not before:
             after.facts[Step] = Step(name, before)

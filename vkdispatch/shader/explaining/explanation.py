@@ -93,14 +93,14 @@ def _build_of(facts: object) -> Build | None:
 
 def explain_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Explanation:
     """Call a function and wait, and explain the kernels that ran or were built."""
-    keep_steps()
     context = get_context()
     facts = hold()
     known = facts.keys() | ()
     try:
         timing = Timing(context)
         try:
-            function(*args, **kwargs)
+            with keep_steps():
+                function(*args, **kwargs)
             commands = [command for command in timing.finish()[0] if command.kind == 0]
         finally:
             timing.stop()

@@ -77,7 +77,8 @@ def explain_build(build: Build, context: Context | None) -> KernelExplanation:
     name = program.description.name
     place = build.who[len(name) + 2 : -1] or None  # "name (place)"
     if isinstance(program, TracedProgram):
-        programs, source = _repeat_passes(program, build, context)
+        with keep_steps():
+            programs, source = _repeat_passes(program, build, context)
         return KernelExplanation(name, place, form, programs, source)
     source, module = program.description.shader_source(build.local_size), None
     if isinstance(program, RawProgram):
@@ -99,7 +100,6 @@ def _repeat_passes(
     program: TracedProgram, build: Build, context: Context | None
 ) -> tuple[tuple[ProgramVersion, ...], ShaderSource]:
     """Return the versions of a program and the GLSL, by running its passes again."""
-    keep_steps()
     variant, checks = build.variant, program.observation.checks if program.observation else NO_CHECKS
     fresh = TracedProgram(build.who, program.source, checks, None)
     description = fresh.description

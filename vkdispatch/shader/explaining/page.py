@@ -11,9 +11,9 @@ from vkdispatch.shader.explaining.kernels import KernelExplanation
 
 _STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --pale: #66707b; --line: #d8dee4;
-  --mark: #fff3b0; --plus: #dafbe1; --minus: #ffebe9; --link: #0a58b8; }
+  --near: #fff8d8; --mark: #ffe680; --plus: #dafbe1; --minus: #ffebe9; --link: #0a58b8; }
 @media (prefers-color-scheme: dark) { :root { --back: #15181c; --text: #dde3ea; --pale: #8b95a1;
-  --line: #333a42; --mark: #4d4419; --plus: #12351f; --minus: #46191b; --link: #76b3ff; } }
+  --line: #333a42; --near: #332f1c; --mark: #5c5018; --plus: #12351f; --minus: #46191b; --link: #76b3ff; } }
 body { margin: 1rem; background: var(--back); color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; border-top: 1px solid var(--line); padding-top: 1rem; }
 h3 { font-size: .9rem; margin: 0 0 .3rem; } a { color: var(--link); text-decoration: none; }
@@ -24,8 +24,7 @@ p { color: var(--pale); } summary { cursor: pointer; }
 .columns pre, .diff { overflow: auto; max-height: 70vh; border: 1px solid var(--line); padding: .4rem; }
 .line { display: block; white-space: pre; min-width: max-content; cursor: pointer; }
 .line a { display: inline-block; width: 2.6em; margin-right: .8em; text-align: right; user-select: none; }
-.line i { color: var(--pale); font-style: normal; }
-.line.mark, .line:target { background: var(--mark); }
+.line.near, .line:target { background: var(--near); } .line.mark { background: var(--mark); }
 .plus { background: var(--plus); display: block; } .minus { background: var(--minus); display: block; }
 .same { color: var(--pale); display: block; }
 """
@@ -36,17 +35,18 @@ document.addEventListener("click", event => {
   if (!line) return;
   event.preventDefault();
   const kernel = line.closest(".kernel");
-  const key = line.dataset.python ? "python" : "glsl";
-  kernel.querySelectorAll(".mark").forEach(other => other.classList.remove("mark"));
+  for (const other of kernel.querySelectorAll(".near, .mark")) other.classList.remove("near", "mark");
+  for (const [key, kind] of [["python", "near"], ["glsl", "mark"]]) {
+    if (!line.dataset[key]) continue;
+    const related = kernel.querySelectorAll(`[data-${key}="${line.dataset[key]}"]`);
+    for (const other of related) other.classList.add(kind);
+  }
   line.classList.add("mark");
-  if (!line.dataset[key]) return;
-  const related = kernel.querySelectorAll(`[data-${key}="${line.dataset[key]}"]`);
-  related.forEach(other => other.classList.add("mark"));
-  kernel.querySelectorAll("pre.code").forEach(column => {
-    const first = column.querySelector(".mark");
-    if (!first || column.contains(line)) return;
+  for (const column of kernel.querySelectorAll("pre.code")) {
+    const first = column.querySelector(".mark") ?? column.querySelector(".near");
+    if (!first || column.contains(line)) continue;
     column.scrollTop += first.getBoundingClientRect().top - column.getBoundingClientRect().top - 60;
-  });
+  }
 });
 """
 
@@ -128,12 +128,14 @@ def _list_columns(name: str, kernel: KernelExplanation) -> dict[str, list[_Item]
     first_of: dict[str, str] = {}
     for number, line in enumerate(program, 1):
         key, own = files.key(line.loc), f"{name}-program-{number}"
-        first_of.setdefault(key, own)
+        if key:
+            first_of.setdefault(key, own)
         versions.append(_Item(str(number), line.text, own, target(key), key))
     glsl: list[_Item] = []
     for number, (text, loc) in enumerate(zip(code, of_glsl, strict=True), 1):
         key, own = files.key(loc), f"{name}-glsl-{number}"
-        first_of.setdefault(key, own)
+        if key:
+            first_of.setdefault(key, own)
         glsl.append(_Item(str(number), text, own, target(key), key, str(number)))
     spirv: list[_Item] = []
     for number, instruction in enumerate(kernel.spirv, 1):
