@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_steps_lead_from_the_trace_to_what_is_written(make: Any, variant: Varian
     assert whole.body == write_kernel(replace(kernel), variant).body
     versions = list_versions(form)
     assert [version.name for version in versions] == ["trace", *names]
-    for before, after in zip(versions, versions[1:], strict=False):
+    for before, after in itertools.pairwise(versions):
         assert after.about == order.PASSES[after.name]
         changed = after.difference(before)
         assert any(line.startswith("+") for line in changed)

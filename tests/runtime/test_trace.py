@@ -25,6 +25,7 @@ print(vd.sum(x).read(0))
 graph = vd.CommandGraph()
 shift(x, graph=graph)
 """
+STAGES = ("trace", "passes", "GLSL", "SPIR-V", "pipeline")
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -34,8 +35,8 @@ def test_each_level_prints_what_the_ones_before_do(run_python: RunPython, level:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "15000.0\n15000.0\n"
     text = done.stderr
-    stages = " ".join(rf"{name} \d+\.\d\d ms,?" for name in ("trace", "passes", "GLSL", "SPIR-V", "pipeline"))
-    built = re.findall(rf"^\[TRACE\] (\w+)( \(.*:\d+\))?: workgroups of \(.*\); {stages}$", text, re.MULTILINE)
+    stages = " ".join(rf"{name} \d+\.\d\d ms,?" for name in STAGES)
+    built = re.findall(rf"^\[TRACE\] (\w+)( \(.*:\d+\))?: workgroups of \(.*\); {stages}$", text, re.M)
     names = [name for name, _ in built]
     if level == 0:
         assert text == ""
@@ -48,7 +49,7 @@ def test_each_level_prints_what_the_ones_before_do(run_python: RunPython, level:
     assert text.count("[TRACE] launches shift (<string>:5): (5000, 1, 1) invocations") == 2 * (level >= 4)
     assert text.count("[TRACE] records shift") == (level >= 4)
     # an equal call of a function is repeated without another plan
-    planned = re.findall(r"^\[TRACE\] sum: what it launches.*\n(?:.*\n)*?\[TRACE\] sum: ends$", text, re.MULTILINE)
+    planned = re.findall(r"^\[TRACE\] sum: what it launches.*\n(?:.*\n)*?\[TRACE\] sum: ends$", text, re.M)
     assert len(planned) == (level >= 4)
     assert all("[TRACE] launches sum_" in part for part in planned)
 

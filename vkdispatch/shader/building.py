@@ -333,7 +333,7 @@ def _make_native_slot(
 # ---- Compiled kernels: the GLSL of a variant, its plan, and its launcher ---------------------------------
 
 
-_COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
+_COMPILER_LINE = r"ERROR: 0:(?P<line>\d+): (?P<text>.*)"
 
 
 @record
@@ -442,7 +442,7 @@ def _compile(
     try:
         types = description.binding_types(variant)
         name = description.name
-        spirv = compile_glsl(source.code, name, source.with_line_directives)
+        spirv = compile_glsl(source.code, name)
         compiled = perf_counter()
         plan = ComputePlan(
             source.code, types, pc_size, name, spirv=spirv, checked=True, context=context, place=kernel.place
@@ -465,17 +465,16 @@ def _compile(
 
 def explain_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
-    lines: list[str] = []
+    lines, code = list[str](), source.code.splitlines()
     for message in filter(None, map(str.strip, log.splitlines())):
         match = re.match(_COMPILER_LINE, message)
         if match is None:
             lines.append(message)
             continue
-        file, line = match["file"], int(match["line"])
-        locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
-        loc = next(locs, None)
+        line = int(match["line"])
+        loc = source.python_line(line)
         lines.append(f"{loc or f'line {line} of the GLSL'}: {match['text']}")
         if loc is not None:
-            lines += [loc.excerpt()]
-        lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]
+            lines.append(loc.excerpt())
+        lines += [f"    GLSL: {text.strip()}" for text in code[line - 1 : line]]
     return "\n".join(dict.fromkeys(filter(None, lines)))

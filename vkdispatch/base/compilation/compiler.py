@@ -3,7 +3,7 @@
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vkdispatch.base import init
@@ -81,12 +81,7 @@ def can_compile() -> bool:
     return not is_absent(native)
 
 
-def compile_glsl(
-    source: str,
-    name: str,
-    with_lines: Callable[[], str] | None = None,
-    preprocessing: "Preprocessing | None" = None,
-) -> bytes:
+def compile_glsl(source: str, name: str, preprocessing: "Preprocessing | None" = None) -> bytes:
     """Compile a compute shader to SPIR-V, without a device.
 
     Parameters
@@ -95,9 +90,6 @@ def compile_glsl(
         GLSL.
     name
         Its name in messages.
-    with_lines
-        Returns the source with #line directives, which matter for messages only. Called if the source has to
-        be compiled.
     preprocessing
         The texts that the source includes, and macros.
 
@@ -114,10 +106,7 @@ def compile_glsl(
     if code is None:
         try:
             with show_wait(f"compiling kernel {name!r}"):
-                if preprocessing is None:
-                    code = native.compile_glsl(with_lines() if with_lines else source)
-                else:
-                    code = native.compile_glsl(source, **preprocessing.options)
+                code = native.compile_glsl(source, **({} if preprocessing is None else preprocessing.options))
         except ValueError as error:
             log = str(error).strip()
             if preprocessing is not None:

@@ -30,6 +30,15 @@ _COMPARE = 3
 # Longer texts get a name if they are used again, or anyway.
 _REPEATED, _LONGEST = 20, 72
 _NEVER_NAMED = frozenset((Op.REGISTER, Op.ELEMENT, Op.INDEX, Op.COMPONENT, Op.ATOMIC))
+_FORMS = {
+    **dict.fromkeys((Op.CALL, Op.SUBGROUP, Op.ATOMIC), "{name}({args})"),
+    Op.CONSTRUCT: "{kind}({args})",
+    Op.ELEMENT: "{name}[{args}]{path}",
+    Op.IMAGE_LOAD: "{name}[{args}]",
+    Op.IMAGE_SIZE: "{name}.size({args})",
+    Op.LENGTH: "len({name})",
+    Op.SAMPLE: "{name}.sample({args})",
+}
 _SUFFIXES: dict[DType, str] = {float32: "", int32: "", bool_: "", uint32: "u"}
 
 
@@ -133,13 +142,14 @@ class ProgramWriter:
             return f"{name}({self._list(expressions_of(statement))}{order})"
         if isinstance(statement, ir.Print):
             return f"print({', '.join([repr(statement.format), *map(self._value, statement.args)])})"
-        if isinstance(statement, ir.Effect):
-            return f"{statement.function}()"
-        if isinstance(statement, ir.Comment):
-            return "\n".join(f"# {line}" for line in statement.text.splitlines())
-        if isinstance(statement, ir.RawStatement):
-            return "\n".join(f"glsl {line}" for line in statement.text.splitlines())
-        return type(statement).__name__.lower()
+        if isinstance(statement, (ir.Comment, ir.RawStatement)):
+            mark = "#" if isinstance(statement, ir.Comment) else "glsl"
+            return "\n".join(f"{mark} {line}" for line in statement.text.splitlines())
+        return (
+            f"{statement.function}()"
+            if isinstance(statement, ir.Effect)
+            else type(statement).__name__.lower()
+        )
 
     # -- expressions: operands before what they are operands of, as trees may be deeper than Python's stack
 
@@ -186,24 +196,14 @@ class ProgramWriter:
             return f"{yes} if {condition} else {no}", _LOOSE
         if op is Op.UNARY:
             return f"{value}{self._operand(args[0], _PREFIX)}", _PREFIX
-        if op is Op.LENGTH:
-            return f"len({_name(value)})", _POSTFIX
-        if op is Op.ELEMENT:
-            path = "".join(f".{name}" for name in value.path) if isinstance(value, Storage) else ""
-            return f"{_name(value)}[{self._value(args[0])}]{path}", _POSTFIX
-        if op is Op.IMAGE_LOAD:
-            return f"{_name(value)}[{self._list(args)}]", _POSTFIX
         if op is Op.INDEX:
             return f"{self._operand(args[0], _POSTFIX)}[{self._value(args[1])}]", _POSTFIX
         if op in (Op.COMPONENT, Op.SWIZZLE):
             return f"{self._operand(args[0], _POSTFIX)}.{value}", _POSTFIX
-        if op in (Op.CALL, Op.SUBGROUP, Op.ATOMIC):
-            return f"{value}({self._list(args)})", _POSTFIX
-        if op is Op.CONSTRUCT:
-            return f"{expr.dtype.name}({self._list(args)})", _POSTFIX
-        if op in (Op.SAMPLE, Op.IMAGE_SIZE):
-            return f"{_name(value)}.{'sample' if op is Op.SAMPLE else 'size'}({self._list(args)})", _POSTFIX
-        return _name(value), _POSTFIX
+        path = "".join(f".{part}" for part in getattr(value, "path", ()))
+        form = _FORMS.get(op, "{name}")
+        text = form.format(name=_name(value), path=path, kind=expr.dtype.name, args=self._list(args))
+        return text, _POSTFIX
 
 
 def _name(value: object) -> str:

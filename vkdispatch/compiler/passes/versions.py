@@ -5,8 +5,6 @@ from vkdispatch.compiler.ir import Kernel
 from vkdispatch.compiler.ir.text import Line, ProgramWriter, join_lines
 from vkdispatch.compiler.passes.order import PASSES, list_steps
 
-_CONTEXT = 2
-
 
 @record
 class ProgramVersion:
@@ -34,7 +32,7 @@ class ProgramVersion:
         import difflib  # slow to import
 
         old, new = ([line.text for line in version.lines] for version in (before, self))
-        return list(difflib.unified_diff(old, new, n=_CONTEXT, lineterm=""))[2:]
+        return list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]
 
 
 def list_versions(kernel: Kernel) -> tuple[ProgramVersion, ...]:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.interchange.lazy import eval as compute
 from vkdispatch.numpy.interchange.lazy import explain as describe_plan
-from vkdispatch.shader.explaining.explanation import Explanation, explain_call, explain_kernel, refuse_subject
+from vkdispatch.shader.explaining.explanation import Explanation, explain_call, explain_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -49,5 +50,8 @@ def explain(subject: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     if isinstance(subject, ShaderFunction) and not args and not kwargs:
         return explain_kernel(subject)
     if not callable(subject) or isinstance(subject, type):
-        raise refuse_subject(subject)
+        raise ArgumentTypeError(
+            "subject: expected a kernel, a function with its arguments, or an Array, got "
+            f"{type(subject).__name__} {subject!r:.60}"
+        )
     return explain_call(subject, args, kwargs)

@@ -1,19 +1,20 @@
 """Explanations of kernels and of calls: which kernels run, and what becomes of each."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from os import PathLike
 from typing import Any
 
 from vkdispatch.base.compilation.compiler import can_compile
 from vkdispatch.base.context import get_context
-from vkdispatch.base.errors import ArgumentTypeError, BackendUnavailableError
+from vkdispatch.base.errors import BackendUnavailableError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
-from vkdispatch.base.synchronization import TimedCommand, Timing
+from vkdispatch.base.synchronization import TimedCommand
 from vkdispatch.compiler.ir.statements import PLAIN
 from vkdispatch.compiler.passes.order import keep_steps
-from vkdispatch.execution_pipeline.timings import KernelFacts, hold, release
+from vkdispatch.execution_pipeline.timings import KernelFacts, Recording
 from vkdispatch.shader.explaining.kernels import KernelExplanation, explain_build
 from vkdispatch.shader.explaining.page import write_page
 from vkdispatch.shader.program import Build
@@ -70,51 +71,40 @@ def explain_kernel(kernel: ShaderFunction) -> Explanation:
     """Explain the forms of a kernel that were built here. It is built if there is none."""
     launchable, context, builds = kernel._follow(), None, []
     if can_compile() and not is_dummy():
-        try:
+        with suppress(BackendUnavailableError):  # no driver: the kernel as any device has it
             context = get_context()
-        except BackendUnavailableError:  # no driver: the kernel as any device has it
-            context = None
     if context is not None:
         if not launchable.is_sized_by_calls:
             kernel.build()
         launchable = kernel._follow()
         built = launchable.enter(context).built.values()
-        builds = [build for each in built if (build := _build_of(each.plan.facts)) is not None]
+        builds = [each.plan.facts.build for each in built if isinstance(each.plan.facts, KernelFacts)]
     if not builds:
         size = launchable.assume_group(launchable.is_sized_in_groups)
         builds = [Build(launchable.program, launchable.who, PLAIN, size, ())]
     return Explanation(launchable.who, "", [explain_build(build, context) for build in builds])
 
 
-def _build_of(facts: object) -> Build | None:
-    build = facts.build if isinstance(facts, KernelFacts) else None
-    return build if isinstance(build, Build) else None
-
-
 def explain_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Explanation:
     """Call a function and wait, and explain the kernels that ran or were built."""
     context = get_context()
-    facts = hold()
-    known = facts.keys() | ()
+    recording = Recording(context)
+    facts, known = recording.facts, set(recording.facts)
     try:
-        timing = Timing(context)
-        try:
-            with keep_steps():
-                function(*args, **kwargs)
-            commands = [command for command in timing.finish()[0] if command.kind == 0]
-        finally:
-            timing.stop()
+        with keep_steps():
+            function(*args, **kwargs)
+        commands = [command for command in recording.timing.finish()[0] if command.kind == 0]
     finally:
-        release(facts)
+        recording.stop()
     launches: dict[int, list[Extent]] = {}
     for command in commands:
         launches.setdefault(command.plan, []).append(command.groups)
     kernels: list[KernelExplanation] = []
-    for number in dict.fromkeys([*launches, *(facts.keys() - known)]):
-        build = _build_of(facts.get(number))
-        if build is not None:
-            explained = explain_build(build, context)
-            place = explained.place or facts[number].source
+    for number in dict.fromkeys([*launches, *sorted(facts.keys() - known)]):
+        known_facts = facts.get(number)
+        if known_facts is not None and known_facts.build is not None:
+            explained = explain_build(known_facts.build, context)
+            place = explained.place or known_facts.source
             kernels.append(replace(explained, place=place, launches=tuple(launches.get(number, ()))))
     title = getattr(function, "__name__", None) or repr(function)
     return Explanation(title, _describe_launches(title, commands), kernels)
@@ -128,11 +118,3 @@ def _describe_launches(title: str, commands: Sequence[TimedCommand]) -> str:
         seconds = command.end - command.begin
         lines.append(f"  {number}. {command.name}: workgroups {command.groups}, {seconds * 1e6:.1f} us")
     return "\n".join(lines)
-
-
-def refuse_subject(subject: object) -> ArgumentTypeError:
-    """Return the error for what cannot be explained."""
-    return ArgumentTypeError(
-        "subject: expected a kernel, a function with its arguments, or an Array, got "
-        f"{type(subject).__name__} {subject!r:.60}"
-    )

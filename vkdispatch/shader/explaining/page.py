@@ -2,53 +2,13 @@
 
 import linecache
 import os
+import pkgutil
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.shader.explaining.kernels import KernelExplanation
-
-_STYLE = """
-:root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --pale: #66707b; --line: #d8dee4;
-  --near: #fff8d8; --mark: #ffe680; --plus: #dafbe1; --minus: #ffebe9; --link: #0a58b8; }
-@media (prefers-color-scheme: dark) { :root { --back: #15181c; --text: #dde3ea; --pale: #8b95a1;
-  --line: #333a42; --near: #332f1c; --mark: #5c5018; --plus: #12351f; --minus: #46191b; --link: #76b3ff; } }
-body { margin: 1rem; background: var(--back); color: var(--text); font: 15px/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; border-top: 1px solid var(--line); padding-top: 1rem; }
-h3 { font-size: .9rem; margin: 0 0 .3rem; } a { color: var(--link); text-decoration: none; }
-pre { font: 12px/1.5 ui-monospace, monospace; margin: 0; }
-p { color: var(--pale); } summary { cursor: pointer; }
-.columns { display: grid; gap: .6rem; margin-top: .8rem;
-  grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); }
-.columns pre, .diff { overflow: auto; max-height: 70vh; border: 1px solid var(--line); padding: .4rem; }
-.line { display: block; white-space: pre; min-width: max-content; cursor: pointer; }
-.line a { display: inline-block; width: 2.6em; margin-right: .8em; text-align: right; user-select: none; }
-.line.near, .line:target { background: var(--near); } .line.mark { background: var(--mark); }
-.plus { background: var(--plus); display: block; } .minus { background: var(--minus); display: block; }
-.same { color: var(--pale); display: block; }
-"""
-
-_SCRIPT = """
-document.addEventListener("click", event => {
-  const line = event.target.closest(".line");
-  if (!line) return;
-  event.preventDefault();
-  const kernel = line.closest(".kernel");
-  for (const other of kernel.querySelectorAll(".near, .mark")) other.classList.remove("near", "mark");
-  for (const [key, kind] of [["python", "near"], ["glsl", "mark"]]) {
-    if (!line.dataset[key]) continue;
-    const related = kernel.querySelectorAll(`[data-${key}="${line.dataset[key]}"]`);
-    for (const other of related) other.classList.add(kind);
-  }
-  line.classList.add("mark");
-  for (const column of kernel.querySelectorAll("pre.code")) {
-    const first = column.querySelector(".mark") ?? column.querySelector(".near");
-    if (!first || column.contains(line)) continue;
-    column.scrollTop += first.getBoundingClientRect().top - column.getBoundingClientRect().top - 60;
-  }
-});
-"""
 
 # Lines around those that a program comes from which are shown, and where a file is cut between them.
 _AROUND, _GAP = 2, 12
@@ -75,18 +35,18 @@ def write_page(title: str, plan: str, kernels: Sequence[KernelExplanation]) -> s
         f'<li><a href="#k{number}">{escape(kernel.title)}</a></li>' for number, kernel in enumerate(kernels)
     )
     sections = "\n".join(_write_kernel(f"k{number}", kernel) for number, kernel in enumerate(kernels))
-    heading = f"<h1>{escape(title)}</h1>\n<pre>{escape(plan)}</pre>\n<ol>{contents}</ol>"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n{heading}\n{sections}\n"
-        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
-    )
+    heading = f"<h1>{escape(title)}</h1>"
+    if plan or len(kernels) > 1:
+        heading += f"\n<pre>{escape(plan)}</pre>\n<ol>{contents}</ol>"
+    template = (pkgutil.get_data(__package__, "page.html") or b"").decode()
+    page = template.replace("<!-- title -->", escape(title))
+    return page.replace("<!-- body -->", f"{heading}\n{sections}")
 
 
 def _write_kernel(name: str, kernel: KernelExplanation) -> str:
     launches = f" Launched with workgroups {', '.join(map(str, kernel.launches))}." if kernel.launches else ""
     parts = [f'<section class="kernel" id="{name}">\n<h2>{escape(kernel.title)}</h2>']
-    parts.append(f"<p>{escape(kernel.form + launches)}</p>")
+    parts.append(f"<p>{escape(kernel.form)}.{launches}</p>")
     for before, after in zip(kernel.programs, kernel.programs[1:], strict=False):
         lines = "".join(map(_write_changed, after.difference(before)))
         about = escape(f"the pass {after.name!r}: {after.about}")
