@@ -16,8 +16,13 @@ from vkdispatch.codegen.abbreviations import Buff, f32
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.ir.text import ProgramWriter
 from vkdispatch.compiler.passes import order
+from vkdispatch.compiler.passes.bounds import guard_effects
+from vkdispatch.compiler.passes.coarsen import coarsen
+from vkdispatch.compiler.passes.order import make_form
 from vkdispatch.compiler.passes.versions import list_versions
+from vkdispatch.compiler.passes.widen import widen
 
 
 def kernel_with_barriers() -> ir.Kernel:
@@ -58,7 +63,7 @@ def names_of(kernel: ir.Kernel) -> list[str]:
 def test_steps_lead_from_the_trace_to_what_is_written(make: Any, variant: Variant, names: list[str]) -> None:
     kernel = make()
     with order.keep_steps():
-        form = order.make_form(kernel, variant)
+        form = make_form(kernel, variant)
     assert names_of(form) == names
     if names:
         assert order.list_steps(form)[0].before is kernel
@@ -77,8 +82,25 @@ def test_steps_lead_from_the_trace_to_what_is_written(make: Any, variant: Varian
         assert all(any(line.text == text for line in before.lines) for text in kept)
 
 
+def test_passes_are_composed_with_one_test_of_the_limit() -> None:
+    """A coarse program tests the limit itself, as does a guarded one; a wide one only where nothing did."""
+    kernel, guarded = kernel_of_elements(), kernel_with_barriers()
+    variant = Variant(addressed=True, wide=True)
+    forms = [
+        (make_form(kernel, replace(variant, coarse=4)), widen(coarsen(kernel, 4), bounded=False)),
+        (make_form(kernel, variant), widen(kernel, bounded=True)),
+        (make_form(guarded, variant), widen(guard_effects(guarded), bounded=False)),
+    ]
+    for form, composed in forms:
+        lines = [[line.text for line in ProgramWriter().write(program)] for program in (form, composed)]
+        assert lines[0] == lines[1]
+        assert not order.is_bounded_outside(form, variant)
+    assert order.is_bounded_outside(kernel, Variant())
+    assert not order.is_bounded_outside(make_form(guarded, Variant()), Variant())
+
+
 def test_steps_are_kept_only_while_somebody_asks() -> None:
-    form = order.make_form(kernel_with_barriers(), Variant())
+    form = make_form(kernel_with_barriers(), Variant())
     assert order.list_steps(form) == []
 
 
@@ -97,7 +119,7 @@ def test_checks_are_a_step_of_the_program() -> None:
 
 def test_passes_take_the_time_that_they_take() -> None:
     begin = order.count_seconds()
-    order.make_form(kernel_with_barriers(), Variant())
+    make_form(kernel_with_barriers(), Variant())
     assert 0 < order.count_seconds() - begin < 60
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,8 +15,11 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
+import vkdispatch_native as native
 from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.compilation.disassembly import SpirvLine, compile_with_lines, disassemble
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
+from vkdispatch.shader import variants
 
 GLSL = """#version 450
 layout(local_size_x = 64) in;
@@ -146,6 +150,25 @@ def test_forms_that_calls_have_built(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == {size for size, _ in fill._built}
 
 
+@pytest.mark.parametrize("forced", [(), ("packed",), ("addressed",), ("wide",), ("coarse",), ("blocks",)])
+def test_the_form_that_the_driver_got(monkeypatch: pytest.MonkeyPatch, forced: tuple[str, ...]) -> None:
+    monkeypatch.setattr(variants, "_FORCED", frozenset(forced))
+
+    @vd.shader("x.size")
+    def kernel(x: Buff[vd.int8], y: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        x[i] = x[i] + 1
+        y[i] = vc.sin(y[i])
+
+    kernel(vd.Buffer(4096, vd.int8), vd.Buffer(4096, vd.float32))
+    explained = vd.explain(kernel).kernels
+    built = kernel._built.values()
+    assert [each.glsl.code for each in explained] == [each.plan.shader_source for each in built]
+    assert len({each.glsl.code for each in explained}) == len(explained)
+    if forced in (("wide",), ("coarse",), ("blocks",)):
+        assert any(version.name == forced[0] for each in explained for version in each.programs)
+
+
 def test_a_function_on_buffers(tmp_path: Path) -> None:
     x = vd.asbuffer(np.arange(300_000, dtype=np.float32))
     with vd.profile() as profile:
@@ -225,6 +248,35 @@ def test_glsl_and_spirv(tmp_path: Path) -> None:
     assert any("OpFMul" in line.text for line in last.spirv)
     assert any(line.text.strip() == "OpFunctionEnd" for line in last.spirv)
     read_page(vd.explain(module), tmp_path / "spirv.html")
+
+
+def test_disassembly() -> None:
+    text = GLSL.replace("FACTOR", "2.0")
+    code = np.frombuffer(compile_with_lines(text), np.uint32)
+    kinds: list[int] = []  # of all instructions, by their own lengths
+    at = 5
+    while at < len(code):
+        kinds.append(int(code[at]) & 0xFFFF)
+        at += int(code[at]) >> 16
+    lines = disassemble(code.tobytes())
+    left_out = (2, 3, 5, 6, 7, 8, 317, 330)  # about the source, names and lines
+    assert len(lines) == len([kind for kind in kinds if kind not in left_out])
+    assert {8, 5, 3} <= set(kinds)  # there are lines, names and the source
+    assert {line.line for line in lines if "OpStore" in line.text} == {5, 6}
+    assert lines[0] == SpirvLine("               OpCapability Shader", None)
+    for broken in (code[:4], code[:-3], np.arange(20, dtype=np.uint32)):
+        with pytest.raises(ValueError):
+            disassemble(broken.tobytes())
+    with pytest.raises(ValueError, match="3 bytes are not a number of words"):
+        native.disassemble_spirv(b"abc")
+
+
+def test_bfloat16_in_modules() -> None:
+    """SPIRV-Tools does not know the type; a float16 stands for it."""
+    capability, kind = (2 << 16 | 17, 5116), (4 << 16 | 22, 1, 16, 0)
+    header = (0x07230203, 0x00010500, 0, 2, 0)
+    text = native.disassemble_spirv(struct.pack("<11I", *header, *capability, *kind))
+    assert text.split() == ["OpCapability", "Float16", "%half", "=", "OpTypeFloat", "16"]
 
 
 def test_texts_are_no_markup(tmp_path: Path) -> None:

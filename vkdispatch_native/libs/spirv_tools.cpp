@@ -100,8 +100,8 @@ const std::string& Validation::complaint() const {
 }
 
 std::string disassemble(const std::vector<uint32_t>& module) {
-  constexpr uint32_t kOptions = SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES | SPV_BINARY_TO_TEXT_OPTION_NO_HEADER |
-                                SPV_BINARY_TO_TEXT_OPTION_INDENT;
+  constexpr uint32_t kOptions = SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES |
+                                SPV_BINARY_TO_TEXT_OPTION_NO_HEADER | SPV_BINARY_TO_TEXT_OPTION_INDENT;
   const Context context(spvContextCreate(SPV_ENV_UNIVERSAL_1_6));
   const std::vector<uint32_t> words = without_bfloat16(module);
   spv_text written = nullptr;

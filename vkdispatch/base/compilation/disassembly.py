@@ -27,10 +27,10 @@ def compile_with_lines(source: str) -> bytes:
 
 def disassemble(spirv: bytes) -> list[SpirvLine]:
     """Return a module as text. Raises ValueError if it is malformed."""
-    words = struct.unpack(f"<{len(spirv) // 4}I", spirv[: len(spirv) // 4 * 4])
+    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     kept = list(words[:5])
     for instruction in split_instructions(words):
-        if instruction and instruction[0] & 0xFFFF not in _ABOUT_SOURCE:
+        if instruction[0] & 0xFFFF not in _ABOUT_SOURCE:
             kept += instruction
     lines: list[SpirvLine] = []
     number: int | None = None
