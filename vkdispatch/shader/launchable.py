@@ -31,7 +31,6 @@ from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.compiler.passes.order import TRACE_SECONDS
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.optimization import Fusion
@@ -356,9 +355,7 @@ class LaunchableKernel:
 
     def _list_times(self, kernel: BuiltKernel, seconds: float) -> tuple[tuple[str, float], ...]:
         """Return the stages of a build that took so long, and of the trace before it."""
-        source = self.program.source
-        traced = None if source is None else source.kernel.facts.get(TRACE_SECONDS)
-        times = kernel.times or (("build", seconds),)
+        times, traced = kernel.times or (("build", seconds),), self.program.trace_seconds
         return times if traced is None else (("trace", traced), *times)
 
     def _compile(

@@ -24,7 +24,7 @@ from vkdispatch.compiler.passes.builders import binary, less, read, uint
 from vkdispatch.compiler.passes.diagnostics import Checks, parse_checks
 from vkdispatch.compiler.passes.instrument import Instrumented, instrument
 from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
-from vkdispatch.compiler.passes.order import make_wide, run
+from vkdispatch.compiler.passes.order import TRACE_SECONDS, make_wide, run
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
@@ -311,13 +311,14 @@ class Program:
         How the kernel is observed, or None if it neither prints nor is checked.
     kernel
         The IR of what is launched, from which any variant can be generated. None for GLSL and SPIR-V.
-    source
-        The kernel as traced, without what observes it. None for GLSL and SPIR-V.
+    source, trace_seconds
+        The kernel as traced, without what observes it, and how long that took. None for GLSL and SPIR-V.
     """
 
     description: ShaderDescription
     observation: Observation | None = None
     source: ShaderDescription | None = None
+    trace_seconds: float | None = None
     kernel: Kernel | None = None
 
     def depends_on_workgroups(self) -> bool:
@@ -352,6 +353,7 @@ class TracedProgram(Program):
         """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
         self._who = who
         self.source = source
+        self.trace_seconds = source.kernel.facts.get(TRACE_SECONDS)
         self._place = place
         self.observation = observe(source, checks)
         self.description = source if self.observation is None else self.observation.description

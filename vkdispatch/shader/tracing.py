@@ -2,20 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from vkdispatch.base.process import log_trace, read_number
-from vkdispatch.codegen import ShaderSource
-from vkdispatch.compiler.ir import Kernel
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.compiler.passes.order import keep_steps
 from vkdispatch.shader.size import Extent
+
+if TYPE_CHECKING:
+    from vkdispatch.codegen import ShaderSource
+    from vkdispatch.compiler.ir import Kernel
 
 CODE, STEPS, LAUNCHES = 2, 3, 4
 LEVEL = read_number("VKDISPATCH_TRACE", 0, LAUNCHES)
 """What is printed: 1, kernels and times; 2, also GLSL; 3, also programs after passes; 4, also launches."""
 
-_keeping = keep_steps()  # until the process ends
 if LEVEL >= STEPS:
+    from vkdispatch.compiler.passes.order import keep_steps
+
+    _keeping = keep_steps()  # until the process ends
     _keeping.__enter__()
 
 
@@ -31,7 +35,7 @@ def describe_form(local_size: Extent, variant: Variant, times: Sequence[tuple[st
     return f"workgroups of {local_size}{form}; {shown or 'not built here'}"
 
 
-def show_build(who: str, form: str, source: ShaderSource, program: Kernel | None) -> None:
+def show_build(who: str, form: str, source: "ShaderSource", program: "Kernel | None") -> None:
     """Print a kernel that was built; `program` is what was written, with the steps that led to it."""
     if not LEVEL:
         return

@@ -32,8 +32,7 @@ class Explanation:
     plan
         What a call launched, in order, as text; empty for a kernel.
     kernels
-        The kernels. Each has `name`, `place`, `form`, `programs` (after each pass), `glsl`, `spirv` and
-        `launches`.
+        The kernels, each a `KernelExplanation`.
     """
 
     def __init__(self, title: str, plan: str, kernels: Sequence[KernelExplanation]) -> None:
