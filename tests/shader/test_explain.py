@@ -205,6 +205,18 @@ def test_a_call_of_ones_own_and_one_that_launches_nothing(halve: vd.ShaderFuncti
     assert nothing.kernels == () and str(nothing) == "program launched nothing"
 
 
+def test_a_kernel_that_is_gone_when_the_call_ends() -> None:
+    def program(buffer: Any) -> None:
+        @vd.shader("x.size")
+        def passing(x: Buff[f32]) -> None:
+            x[vc.global_invocation_id().x] = 7.0
+
+        passing(buffer)
+
+    (kernel,) = vd.explain(program, vd.Buffer(8, vd.float32)).kernels
+    assert kernel.name == "passing" and "7.0f" in kernel.glsl.code
+
+
 def test_an_error_of_the_call_is_the_callers(halve: vd.ShaderFunction) -> None:
     with pytest.raises(TypeError, match="argument 'x'"):
         vd.explain(halve, 3)

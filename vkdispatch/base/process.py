@@ -362,8 +362,7 @@ def log_verbose(text: str, end: str = "\n") -> None:
 
 
 def log_trace(text: str) -> None:
-    """Print a text of VKDISPATCH_TRACE on standard error, after the other output of the program."""
-    sys.stdout.flush()
+    """Print a text of VKDISPATCH_TRACE on standard error."""
     print(f"[TRACE] {text}", file=sys.stderr, flush=True)
 
 

@@ -41,14 +41,7 @@ from vkdispatch.shader.arguments import add_constants, check_values, upload_cons
 from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
-from vkdispatch.shader.program import (
-    NO_CHECKS,
-    Build,
-    FusibleKernel,
-    Program,
-    TracedProgram,
-    find_bound_resources,
-)
+from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
 
@@ -343,20 +336,15 @@ class LaunchableKernel:
                     _drop_oldest(state)
                 begin = perf_counter()
                 kernel = self._compile(context, state, local_size, variant)
-                times = self._list_times(kernel, perf_counter() - begin)
+                times = kernel.times or (("build", perf_counter() - begin),)
                 known = self.name, self.origin, local_size, self.program.kernel
-                build = Build(self.program, self.who, variant, local_size, times)
-                form = tracing.describe_form(local_size, variant, times)
+                build = self.program.note_build(self.who, variant, local_size, times)
+                form = tracing.describe_form(local_size, variant, build.times)
                 tracing.show_build(self.who, form, kernel.source, kernel.form)
                 register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal, build))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
-
-    def _list_times(self, kernel: BuiltKernel, seconds: float) -> tuple[tuple[str, float], ...]:
-        """Return the stages of a build that took so long, and of the trace before it."""
-        times, traced = kernel.times or (("build", seconds),), self.program.trace_seconds
-        return times if traced is None else (("trace", traced), *times)
 
     def _compile(
         self, context: Context, state: KernelState, local_size: Extent, variant: Variant

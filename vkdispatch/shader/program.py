@@ -2,7 +2,8 @@
 
 import functools
 import os
-from collections.abc import Collection, Sequence
+import weakref
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
@@ -24,7 +25,7 @@ from vkdispatch.compiler.passes.builders import binary, less, read, uint
 from vkdispatch.compiler.passes.diagnostics import Checks, parse_checks
 from vkdispatch.compiler.passes.instrument import Instrumented, instrument
 from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
-from vkdispatch.compiler.passes.order import TRACE_SECONDS, make_wide, run
+from vkdispatch.compiler.passes.order import TRACE_SECONDS, is_keeping_steps, make_wide, run
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
@@ -300,6 +301,27 @@ def _measure_rounds(context: Context) -> int:
 # ---- The programs of kernels, which compile to variants --------------------------------------------------
 
 
+@record(eq=False)
+class Build:
+    """How a kernel was built, from which explanations repeat it.
+
+    Attributes
+    ----------
+    find_program, who
+        Returns the program of the kernel, or None once the kernel is gone; its name and where it is defined.
+    variant, local_size
+        The form, and the size of the workgroups.
+    times
+        The stages and their seconds.
+    """
+
+    find_program: Callable[[], "Program | None"]
+    who: str
+    variant: Variant
+    local_size: Extent
+    times: tuple[tuple[str, float], ...]
+
+
 class Program:
     """The program of a kernel. The methods here are those of code of which nothing is known.
 
@@ -341,6 +363,14 @@ class Program:
         `slots` are what the caller's arguments and the constant arrays fill.
         """
         raise NotImplementedError
+
+    def note_build(
+        self, who: str, variant: Variant, local_size: Extent, times: tuple[tuple[str, float], ...]
+    ) -> Build:
+        """Return how it was built. The note does not keep the program alive, unless somebody explains."""
+        traced = () if self.trace_seconds is None else (("trace", self.trace_seconds),)
+        find = (lambda: self) if is_keeping_steps() else weakref.ref(self)
+        return Build(find, who, variant, local_size, (*traced, *times))
 
 
 class TracedProgram(Program):
@@ -407,27 +437,6 @@ class TracedProgram(Program):
             )
             slots, description = (*kept, *guard.slots), guard.description
         return description, slots
-
-
-@record(eq=False)
-class Build:
-    """How a kernel was built, from which explanations repeat it.
-
-    Attributes
-    ----------
-    program, who
-        The program of the kernel; its name and where it is defined.
-    variant, local_size
-        The form, and the size of the workgroups.
-    times
-        The stages and their seconds.
-    """
-
-    program: Program
-    who: str
-    variant: Variant
-    local_size: Extent
-    times: tuple[tuple[str, float], ...]
 
 
 # ---- The properties of recorded kernels that fusing their launches needs ---------------------------------

@@ -66,6 +66,11 @@ def keep_steps() -> Iterator[None]:
         _keepers -= 1
 
 
+def is_keeping_steps() -> bool:
+    """Whether somebody keeps steps."""
+    return _keepers > 0
+
+
 def list_steps(kernel: Kernel) -> list[Step]:
     """Return the passes that led to a program, the first one first."""
     steps: list[Step] = []

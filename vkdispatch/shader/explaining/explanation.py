@@ -80,8 +80,9 @@ def explain_kernel(kernel: ShaderFunction) -> Explanation:
         builds = [each.plan.facts.build for each in built if isinstance(each.plan.facts, KernelFacts)]
     if not builds:
         size = launchable.assume_group(launchable.is_sized_in_groups)
-        builds = [Build(launchable.program, launchable.who, PLAIN, size, ())]
-    return Explanation(launchable.who, "", [explain_build(build, context) for build in builds])
+        builds = [Build(lambda: launchable.program, launchable.who, PLAIN, size, ())]
+    explained = (explain_build(build, context) for build in builds)
+    return Explanation(launchable.who, "", list(filter(None, explained)))
 
 
 def explain_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Explanation:
@@ -101,8 +102,10 @@ def explain_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapp
     kernels: list[KernelExplanation] = []
     for number in dict.fromkeys([*launches, *sorted(facts.keys() - known)]):
         known_facts = facts.get(number)
-        if known_facts is not None and known_facts.build is not None:
-            explained = explain_build(known_facts.build, context)
+        if known_facts is None or known_facts.build is None:
+            continue
+        explained = explain_build(known_facts.build, context)
+        if explained is not None:
             place = explained.place or known_facts.source
             kernels.append(replace(explained, place=place, launches=tuple(launches.get(number, ()))))
     title = getattr(function, "__name__", None) or repr(function)

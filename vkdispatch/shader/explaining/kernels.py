@@ -1,6 +1,7 @@
 """What becomes of one kernel: its program after each pass, its GLSL and its SPIR-V."""
 
 import functools
+from contextlib import suppress
 
 from vkdispatch.base.compilation.compiler import can_compile, compile_glsl
 from vkdispatch.base.compilation.disassembly import SpirvLine, compile_with_lines, disassemble
@@ -71,29 +72,27 @@ class KernelExplanation:
         return "\n".join([*parts, "---- GLSL", self.glsl.code.rstrip()])
 
 
-def explain_build(build: Build, context: Context | None) -> KernelExplanation:
-    """Explain a kernel that was built in a context. Without one, it is explained as any device has it."""
-    program, form = build.program, describe_form(build.local_size, build.variant, build.times)
+def explain_build(build: Build, context: Context | None) -> KernelExplanation | None:
+    """Explain a kernel that was built in a context; None if it is gone.
+
+    Without a context, it is explained as any device has it.
+    """
+    program, form = build.find_program(), describe_form(build.local_size, build.variant, build.times)
+    if program is None:
+        return None
     name = program.description.name
     place = build.who[len(name) + 2 : -1] or None  # "name (place)"
     if isinstance(program, TracedProgram):
         with keep_steps():
             programs, source = _repeat_passes(program, build, context)
         return KernelExplanation(name, place, form, programs, source)
-    source, module = program.description.shader_source(build.local_size), None
-    if isinstance(program, RawProgram):
-        module = program.code.module.words.tobytes()
-        if program.code.glsl is not None and _compiles_to(program.code.glsl, module):
+    module = program.code.module.words.tobytes() if isinstance(program, RawProgram) else None
+    source = program.description.shader_source(build.local_size)
+    with suppress(ShaderBuildError):
+        # without includes and macros, the text alone gives the module, and can be compiled with lines
+        if module is not None and compile_glsl(source.code, name) == module:
             module = None
     return KernelExplanation(name, place, form, (), source, module=module)
-
-
-def _compiles_to(glsl: str, module: bytes) -> bool:
-    """Whether a text gives a module by itself, without the includes and macros that it may have come with."""
-    try:
-        return compile_glsl(glsl, "explained") == module
-    except ShaderBuildError:
-        return False
 
 
 def _repeat_passes(
