@@ -26,9 +26,9 @@ from vkdispatch.base.contexts.current import destroy_context, find_current_conte
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families import tuning as facts
-from vkdispatch.shader.building import check_features
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.variants import SUBGROUP_BITS, find_lacks
+from vkdispatch.shader.traced.generation import check_features
+from vkdispatch.shader.traced.lacks import SUBGROUP_BITS, find_lacks
 
 _WARNING = 0x100
 # Bytes that a process may have before its context ends, and that it may grow by before that happens again.

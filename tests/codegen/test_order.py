@@ -14,8 +14,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, f32
 from vkdispatch.compiler import ir
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.glsl.writer import write_kernel
-from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.compiler.ir.text import ProgramWriter
 from vkdispatch.compiler.passes import order
 from vkdispatch.compiler.passes.bounds import guard_effects

@@ -178,7 +178,7 @@ def test_checks_switched_on_between_calls_ignore_earlier_calls(monkeypatch: pyte
 
 
 def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkdispatch.families.tuning._MAX_RESULTS", 4)
+    monkeypatch.setattr("vkdispatch.families.tuning.MAX_RESULTS", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3, 4])
 def test_each_level_prints_what_the_ones_before_do(run_python: RunPython, level: int) -> None:
-    done = run_python(PROGRAM, VKDISPATCH_TRACE=str(level))
+    done = run_python(PROGRAM, VKDISPATCH_TRACE=str(level), VKDISPATCH_CACHE="off")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "15000.0\n15000.0\n"
     text = done.stderr
@@ -48,10 +49,20 @@ def test_each_level_prints_what_the_ones_before_do(run_python: RunPython, level:
     assert ("buffer diagnostics: uint32" in text) == (level >= 3)
     assert text.count("[TRACE] launches shift (<string>:5): (5000, 1, 1) invocations") == 2 * (level >= 4)
     assert text.count("[TRACE] records shift") == (level >= 4)
-    # an equal call of a function is repeated without another plan
     planned = re.findall(r"^\[TRACE\] sum: what it launches.*\n(?:.*\n)*?\[TRACE\] sum: ends$", text, re.M)
-    assert len(planned) == (level >= 4)
+    assert bool(planned) == (level >= 4)  # equal calls may be repeated without another plan
     assert all("[TRACE] launches sum_" in part for part in planned)
+
+
+def test_kernels_from_the_disk_have_no_other_stages(run_python: RunPython, tmp_path: Path) -> None:
+    for has_run in (False, True):
+        done = run_python(PROGRAM, VKDISPATCH_TRACE="1", VKDISPATCH_CACHE=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        (line,) = re.findall(r"^\[TRACE\] sum_\w+: (workgroups of .*)$", done.stderr, re.M)[:1]
+        assert ("trace " in line) == ("GLSL " in line) == (not has_run)
+        assert "pipeline " in line
+    shown = run_python(PROGRAM, VKDISPATCH_TRACE="3", VKDISPATCH_CACHE=str(tmp_path)).stderr
+    assert re.search(r"^\[TRACE\] sum_\w+: trace: the program as traced$", shown, re.M)
 
 
 @pytest.mark.parametrize("value", ["5", "-1", "yes", "1.5"])

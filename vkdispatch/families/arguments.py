@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import DType, from_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.base.process import as_int
+from vkdispatch.base.record import record
 from vkdispatch.shader.signature import describe
 
 # ---- Numbers as arguments: one rule for all functions; and powers of two ---------------------------------
@@ -173,3 +174,22 @@ def parse_dtype(value: Any, name: str = "dtype") -> DType:
         raise ArgumentTypeError(
             f"{name}: expected a dtype such as vd.float32 or np.float32, got {value!r}"
         ) from None
+
+
+# ---- Accesses of maps to their arguments -----------------------------------------------------------------
+
+
+@record
+class Access:
+    """How a map uses an argument.
+
+    Attributes
+    ----------
+    here
+        Whether it accesses only the element at the mapped index.
+    written
+        Whether it writes to the argument.
+    """
+
+    here: bool = True
+    written: bool = False

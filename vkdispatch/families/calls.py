@@ -20,13 +20,13 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.memory.data import layout_of
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda_link import end_visits
-from vkdispatch.codegen.arguments import buffer
+from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import parse_operand, parse_output, prepare_result
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader import tracing
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -410,7 +410,7 @@ def asbuffer(array: MappedArray) -> Buffer[Any]:
 evaluate_with(asbuffer)
 
 
-@memoize
+@store_results
 def _make_store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 

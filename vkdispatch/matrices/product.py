@@ -12,7 +12,8 @@ from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import convert_value, promote_dtypes
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import Sizes, check_numbers, make_zero, sum_type
@@ -37,7 +38,7 @@ def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
     return parse_operand(target)
 
 
-@memoize
+@store_results
 def make_packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
@@ -83,7 +84,7 @@ def queue_words(
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
-@memoize
+@store_results
 def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 

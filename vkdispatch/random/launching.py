@@ -19,13 +19,13 @@ from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_
 from vkdispatch.families.calls import call_with_parameters
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import (
     H200_AND_LLVMPIPE,
     DeviceFacts,
     Number,
     Table,
     device_facts,
-    memoize,
     memoize_numbers,
 )
 from vkdispatch.families.values import INTEGERS, integer_limits
@@ -290,7 +290,7 @@ def draw_new(
     return target
 
 
-@memoize
+@store_results
 def _choose_form(
     fields: tuple[Any, ...], facts: DeviceFacts, tuning_key: tuple[int, ...]
 ) -> tuple[Form, ShaderFunction]:
@@ -319,7 +319,7 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
     _make_advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
-@memoize
+@store_results
 def _make_advance_kernel() -> ShaderFunction:
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)

@@ -16,7 +16,7 @@ from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value, promote_dtypes, word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.planes import make_narrow_kernel, plan_interleave
@@ -193,7 +193,7 @@ def _launch(
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
-@memoize
+@store_results
 def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
     def body(moved: Any, variables: Any) -> None:
         number = numbers.read(variables)

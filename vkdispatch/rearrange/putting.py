@@ -31,7 +31,7 @@ from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value
 from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
@@ -232,7 +232,7 @@ class _Places:
         entry[:] = vc.select(entry == last, 0, entry + 1)
 
 
-@memoize
+@store_results
 def _make_claim_kernel(
     source: Source, mode: str, long: bool, direct: bool, numbers: moves.Numbers
 ) -> ShaderFunction:
@@ -269,7 +269,7 @@ def _make_claim_kernel(
     return trace_kernel("put_claim", body, arguments, GROUP, exec_size=numbers.text("count"))
 
 
-@memoize
+@store_results
 def _make_write_kernel(form: _Form) -> ShaderFunction:
     values = form.values if form.word is None else plain_source(form.word)
 

@@ -15,7 +15,8 @@ from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
     check_indices,
@@ -119,7 +120,7 @@ def choose_rows(rows: int, length: int, count: int, held: int) -> int:
     return together
 
 
-@memoize
+@store_results
 def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, the indices' and `form.numbers`."""
     move, group = form.move, form.group
@@ -441,7 +442,7 @@ class _Form:
     numbers: moves.Numbers
 
 
-@memoize
+@store_results
 def _make_kernel(form: _Form) -> ShaderFunction:
     move = form.move
 

@@ -26,7 +26,8 @@ from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.moves import tile_tuning as tuning
@@ -307,7 +308,7 @@ def _plan_gather(
     return (move, count, numbers), values
 
 
-@memoize
+@store_results
 def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel whose invocations move one word each; `count` axes of the result have strides."""
 

@@ -10,7 +10,7 @@ from vkdispatch.families.arguments import as_tuple, floor_power_of_two, parse_ax
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts
 from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement ------------------------------------------------------------------------
 #
@@ -374,7 +374,7 @@ class Planner:
     @property
     def _is_finishing(self) -> bool:
         # checked kernels may end invocations early, which would leave the counters wrong for good
-        return bool(tuning.finishing) and not parse_check(None)
+        return bool(tuning.finishing) and not is_checking()
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""

@@ -17,8 +17,7 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import as_int
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
-from vkdispatch.codegen import Buffer as BufferAnnotation
-from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -226,12 +225,12 @@ class ReduceFunction(Referenced):
         self._buffers = {
             position: f"{self.name}: argument {position + 1}"
             for position, annotation in enumerate(self.input_types)
-            if getattr(annotation, "__origin__", None) is BufferAnnotation
+            if getattr(annotation, "__origin__", None) is vc.Buffer
         }
         self._mapping = mapping_function
         self._plain = plain
         first = self.input_types[0] if self.input_types else None
-        if getattr(first, "__origin__", None) is not BufferAnnotation:
+        if getattr(first, "__origin__", None) is not vc.Buffer:
             raise ArgumentValueError(
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"

@@ -16,7 +16,7 @@ from vkdispatch.families.tuning import (
     Number,
     Table,
 )
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement, which the plans of scans depend on ------------------------------------
 
@@ -212,7 +212,7 @@ def can_look_back(device: DeviceFacts, lanes: LaneFacts) -> bool:
     if device.is_cpu or not device.vendors <= _VENDORS_WITH_PROGRESS:
         return False
     # an invocation that a check ends early would leave others waiting for ever
-    return not parse_check(None)
+    return not is_checking()
 
 
 def needs_tickets(device: DeviceFacts) -> bool:

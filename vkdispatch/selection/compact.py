@@ -17,7 +17,7 @@ from vkdispatch.families import operands
 from vkdispatch.families.calls import array_function, repeatable
 from vkdispatch.families.kernels import Argument, buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.selection import compaction
 from vkdispatch.selection.tuning import parse_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
@@ -251,7 +251,7 @@ def make_total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
     return total
 
 
-@memoize
+@store_results
 def _make_total_kernel() -> ShaderFunction:
     def trace(starts: Any, total: Any) -> None:
         total[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
@@ -600,7 +600,7 @@ class Heads(compaction.Writer):
         inverse[unpack_position(positions[index])] = (rank - 1).to_dtype(dtype.int64)
 
 
-@memoize
+@store_results
 def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     """Return the kernel that computes counts from heads.
 

@@ -1,11 +1,13 @@
 """From a call to a launch: the state of a kernel in a context, the fast path, measured sizes."""
 
+from __future__ import annotations
+
 import bisect
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
@@ -17,14 +19,16 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.process import show_wait
 from vkdispatch.base.record import field, record
 from vkdispatch.base.synchronization import Timing
-from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.building import BuiltKernel, GuardValues
 from vkdispatch.shader.signature import BufferSlot, ImageSlot, Parameter, Slot
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete
 from vkdispatch.shader.variants import Coarsening
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
 # ---- The fast path of a call: straight to the native launcher, which checks the arguments ----------------
 
@@ -157,7 +161,7 @@ class KernelState:
     built
         The compiled kernels, by workgroup size and variant.
     primary, show
-        The compiled kernel that the attribute `plan` of the kernel returns, and what makes its `source`.
+        The compiled kernel, and what returns the source: the attributes `plan` and `source` of the kernel.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
     loop_guard
@@ -174,11 +178,6 @@ class KernelState:
     fast_paths: dict[str, FastPath] = field(factory=dict)
     diagnostics: Diagnostics | None = None
     loop_guard: GuardValues | None = None
-
-    @property
-    def shown(self) -> ShaderSource | None:
-        """The source that the kernel shows, once built."""
-        return None if self.show is None else self.show()
 
 
 # ---- Workgroup sizes by measurement ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vkdispatch.base.process import log_trace, read_number
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.shader.size import Extent
 
 if TYPE_CHECKING:

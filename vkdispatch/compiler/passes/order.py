@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.ir import Kernel, without_asserts
-from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.compiler.passes.coarsen import coarsen, put_in_blocks
 from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
@@ -64,11 +64,6 @@ def keep_steps() -> Iterator[None]:
         yield
     finally:
         _keepers -= 1
-
-
-def is_keeping_steps() -> bool:
-    """Whether somebody keeps steps."""
-    return _keepers > 0
 
 
 def list_steps(kernel: Kernel) -> list[Step]:

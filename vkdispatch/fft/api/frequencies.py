@@ -7,17 +7,16 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.dlpack import has_dlpack
-from vkdispatch.codegen.abbreviations import Buff, Const, u32
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import is_number, parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.fft.arguments import check_like
 from vkdispatch.shader.copying import copyto
-from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
@@ -187,7 +186,7 @@ def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
     return index.to_register()
 
 
-@memoize
+@store_results
 def _make_roll(kind: DType) -> ShaderFunction:
     """Return the kernel that shifts from one buffer to another."""
 
@@ -198,7 +197,7 @@ def _make_roll(kind: DType) -> ShaderFunction:
     return _make_kernel(roll, ("dst", "src"), kind)
 
 
-@memoize
+@store_results
 def _make_swap(kind: DType) -> ShaderFunction:
     """Return the kernel that shifts in place, by half of even axes."""
 
@@ -215,10 +214,11 @@ def _make_swap(kind: DType) -> ShaderFunction:
 
 
 def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
-    annotation: Any = Buff
+    from vkdispatch.shader.decorator import shader  # something is traced
+
     decorate = shader(
         "dst.size",
-        arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
+        arg_type_annotations=[*[buffer[kind]] * len(buffers), *[constant[uint32]] * 3],
         arg_names=[*buffers, "x", "y", "z"],
         rewrite=False,
     )

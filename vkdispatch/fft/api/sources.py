@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.families.calls import bind_variant
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
 from vkdispatch.fft.arguments import SignalRange, parse_map, parse_shape

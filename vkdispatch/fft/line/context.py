@@ -1,5 +1,7 @@
 """Kernels of transforms that the user's code traces step by step: read, transform, write."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -302,7 +304,7 @@ class FFTContext:
         *,
         separate: bool = False,
         words: bool = False,
-    ) -> "IOManager":
+    ) -> IOManager:
         """Declare the arguments of a transform: output, input, kernel.
 
         Parameters

@@ -1,6 +1,5 @@
 """Calls of transforms: check the arguments, choose the kernels, and launch them or record them."""
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.operands import require_buffer
+from vkdispatch.families.stored import store_all_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options
@@ -37,7 +37,7 @@ def get_fft_kernel(transform: Transform) -> Any:
     return build_fft_kernel(transform, plans.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     """Make the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
@@ -109,7 +109,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
     return None if device_facts().is_cpu else build_plane_kernel(transform, plans.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def build_plane_kernel(transform: Transform, _limits: object) -> ShaderFunction | None:
     """Make the kernel of `get_plane_kernel` for devices of some limits."""

@@ -20,7 +20,6 @@ from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result, value_of
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.reduce import functions as reduce
-from vkdispatch.scans import functions as scans
 
 # A function on buffers.
 _Function = Callable[..., Any]
@@ -498,6 +497,13 @@ def trace(
 # ---- running sums --------------------------------------------------------------------------------
 
 
+def _find_scan(name: str) -> Callable[..., Any]:
+    from vkdispatch.scans import functions  # imported by the first scan of a program
+
+    scan: Callable[..., Any] = getattr(functions, name)
+    return scan
+
+
 def _accumulate(function: _Function, x: Any, axis: Any, dtype: Any, out: Any) -> Array:
     value, options = parse_value(x), {}
     if dtype is not None:
@@ -517,7 +523,7 @@ def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     >>> vnp.cumsum(vnp.asarray([1, 2, 3, 4]))
     Array([ 1,  3,  6, 10], dtype=int64)
     """
-    return _accumulate(scans.cumsum, x, axis, dtype, out)
+    return _accumulate(_find_scan("cumsum"), x, axis, dtype, out)
 
 
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
@@ -528,17 +534,17 @@ def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     >>> vnp.cumprod(vnp.asarray([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int64)
     """
-    return _accumulate(scans.cumprod, x, axis, dtype, out)
+    return _accumulate(_find_scan("cumprod"), x, axis, dtype, out)
 
 
-_RUNNING = {"add": scans.cumsum, "multiply": scans.cumprod, "maximum": scans.cummax, "minimum": scans.cummin}
+_RUNNING = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
 
 
 def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
     """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
     if name in ("maximum", "minimum") and dtype is not None:
         x, dtype = array_of(cast(parse_value(x), memory.parse_dtype(dtype))), None
-    return _accumulate(_RUNNING[name], x, axis, dtype, out)
+    return _accumulate(_find_scan(_RUNNING[name]), x, axis, dtype, out)
 
 
 def _cumulative(
@@ -569,7 +575,7 @@ def cumulative_sum(
     >>> vnp.cumulative_sum(vnp.asarray([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int64)
     """
-    return store_result(out, _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial))
+    return store_result(out, _cumulative(_find_scan("cumsum"), 0, x, axis, dtype, include_initial))
 
 
 def cumulative_prod(
@@ -582,7 +588,7 @@ def cumulative_prod(
     >>> vnp.cumulative_prod(vnp.asarray([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int64)
     """
-    return store_result(out, _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial))
+    return store_result(out, _cumulative(_find_scan("cumprod"), 1, x, axis, dtype, include_initial))
 
 
 def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:

@@ -38,6 +38,7 @@ class Operation:
     """
 
     __slots__ = ("compute", "name")
+    __match_args__ = ("name", "compute")
 
     def __init__(self, name: str, compute: Callable[..., Any]) -> None:
         self.name = name

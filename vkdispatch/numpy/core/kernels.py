@@ -15,13 +15,14 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core import expressions, memory
-from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
+from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 compute_plain = native.compute_plain
@@ -280,14 +281,16 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
     return [compute_type(memory.kernel_type(kind)) for kind in kinds]
 
 
-def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
-    """Return the annotations of a program's arguments, and what records the value and the target's place."""
+_Types = tuple[DType, ...]
+
+
+def _body(key: Any) -> tuple[_Types, _Types, Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
+    """Return types of a program's buffers and numbers, and what records its value and the target's place."""
     steps, kinds, layouts, count, is_narrow = key
     constants = _constant_types(layouts, count, is_narrow)
     first_size = len(constants) - count - _count_multipliers(count, is_narrow)
     numbers = _number_types(steps)
-    annotations = [buffer[memory.kernel_type(_OF_NUM[kind])] for kind in kinds]
-    annotations += [constant[each] for each in (*constants, *numbers)]
+    stored = tuple(memory.kernel_type(_OF_NUM[kind]) for kind in kinds)
 
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
         arrays = variables[: len(kinds)]
@@ -299,7 +302,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
         value = _compute(key, reads, list(variables[len(kinds) + len(constants) :]), index)
         return value, places[-1] if places else index
 
-    return annotations, record
+    return stored, (*constants, *numbers), record
 
 
 # Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
@@ -307,11 +310,12 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
 _plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
 
 
-@lru_cache(_MAX_KERNELS)
+@store_results
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
-    annotations, record = _body(key)
+    stored, numbers, record = _body(key)
+    annotations = [*(buffer[kind] for kind in stored), *(constant[kind] for kind in numbers)]
     count = key[3]
 
     def body(result: Any, *variables: Any) -> None:
@@ -331,14 +335,15 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
 @lru_cache(_MAX_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
     dtype = _OF_NUM[num]
-    annotations, record = _body(key)
+    stored, numbers, record = _body(key)
 
     def element(*variables: Any) -> Any:
         return record(mapped_index(), variables)[0]
 
     element.__name__ = _name(key[0])
     element.stands_for = None  # type: ignore[attr-defined]  # it is defined nowhere in the program
-    return MappingFunction(annotations, compute_type(memory.kernel_type(dtype)), element, precise_math=True)
+    kind = compute_type(memory.kernel_type(dtype))
+    return DeferredMap(element, stored, numbers, kind, (key, num), precise_math=True)
 
 
 def _name(steps: Sequence[tuple[Any, ...]]) -> str:

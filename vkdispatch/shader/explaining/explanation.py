@@ -12,7 +12,7 @@ from vkdispatch.base.errors import BackendUnavailableError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.record import replace
 from vkdispatch.base.synchronization import TimedCommand
-from vkdispatch.compiler.ir.statements import PLAIN
+from vkdispatch.compiler.forms import PLAIN
 from vkdispatch.compiler.passes.order import keep_steps
 from vkdispatch.execution_pipeline.timings import KernelFacts, Recording
 from vkdispatch.shader.explaining.kernels import KernelExplanation, explain_build

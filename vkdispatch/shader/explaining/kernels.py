@@ -9,14 +9,17 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ShaderBuildError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderSource
+from vkdispatch.compiler.passes.diagnostics import Checks
 from vkdispatch.compiler.passes.order import keep_steps, make_form
 from vkdispatch.compiler.passes.versions import ProgramVersion, list_versions
-from vkdispatch.shader.building import adapt_kernel, adapt_variant
-from vkdispatch.shader.program import NO_CHECKS, Build, TracedProgram
+from vkdispatch.shader.program import Build
 from vkdispatch.shader.raw.kernel import RawProgram
 from vkdispatch.shader.size import Extent
+from vkdispatch.shader.stored import StoredProgram
+from vkdispatch.shader.traced.generation import adapt_kernel, adapt_variant
+from vkdispatch.shader.traced.lacks import find_lacks
+from vkdispatch.shader.traced.program import TracedProgram
 from vkdispatch.shader.tracing import describe_form
-from vkdispatch.shader.variants import find_lacks
 
 
 @record(eq=False, slots=False)
@@ -82,6 +85,8 @@ def explain_build(build: Build, context: Context | None) -> KernelExplanation | 
         return None
     name = program.description.name
     place = build.who[len(name) + 2 : -1] or None  # "name (place)"
+    if isinstance(program, StoredProgram):
+        program = program.traced
     if isinstance(program, TracedProgram):
         with keep_steps():
             programs, source = _repeat_passes(program, build, context)
@@ -99,7 +104,7 @@ def _repeat_passes(
     program: TracedProgram, build: Build, context: Context | None
 ) -> tuple[tuple[ProgramVersion, ...], ShaderSource]:
     """Return the versions of a program and the GLSL, by running its passes again."""
-    variant, checks = build.variant, program.observation.checks if program.observation else NO_CHECKS
+    variant, checks = build.variant, program.observation.checks if program.observation else Checks()
     fresh = TracedProgram(build.who, program.source, checks, None)
     description = fresh.description
     if context is not None:
