@@ -185,7 +185,7 @@ from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindIn
 from vkdispatch.families.calls import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.interchange.lazy import explain
+from vkdispatch.numpy.interchange.explaining import explain
 from vkdispatch.rearrange import (
     concatenate,
     flip,
@@ -215,6 +215,7 @@ from vkdispatch.selection.searchsorted import searchsorted
 from vkdispatch.selection.topk import topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
+from vkdispatch.shader.explaining.explanation import Explanation
 from vkdispatch.shader.measurement.devices import measure_accuracy
 from vkdispatch.shader.measurement.profile import Profile, profile
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel, spirv_kernel
@@ -245,6 +246,7 @@ __all__ = [
     "DeviceLostError",
     "DeviceTimeoutError",
     "Event",
+    "Explanation",
     "Filter",
     "HostSampler",
     "Image",

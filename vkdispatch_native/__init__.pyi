@@ -76,6 +76,7 @@ def compile_glsl(
     preamble: str = "",
     includes: Sequence[tuple[str, str, bool, str]] = (),
     texts: Mapping[str, str] = ...,
+    debug: bool = False,
 ) -> bytes:
     """Compile a GLSL compute shader to SPIR-V. Raises ValueError with the compiler's complete log.
 
@@ -91,9 +92,14 @@ def compile_glsl(
         the source), the name in the directive, whether that name is quoted, and the key in `texts` of the
         included text, or else the reason why there is none. With neither `path` nor `includes`, nothing can
         be included.
+    debug
+        Whether the module has the names and lines of the source.
 
     An interrupt ends the wait; the compiler then finishes on its own thread.
     """
+
+def disassemble_spirv(spirv: bytes) -> str:
+    """Return a module as text, with names where it has them. Raises ValueError if it is malformed."""
 
 def find_spirv_error(spirv: bytes) -> str | None:
     """Return the rule of SPIR-V or Vulkan 1.3 that a module breaks, as SPIRV-Tools says it; None if valid.

@@ -96,7 +96,7 @@ OF_FUNCTION = {
     "vkdispatch.share": {"x": "object"},
     "vkdispatch.SharedMemory": {"source": "object"},
     "vkdispatch.cuda.stream": {"s": "object"},
-    "vkdispatch.explain": {"x": "Array"},
+    "vkdispatch.explain": {"subject": "object"},
     "vkdispatch.glsl_kernel": {"include": "Mapping[str, str] | Callable"},
 }
 

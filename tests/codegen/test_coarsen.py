@@ -174,7 +174,7 @@ def test_forms_compile(function: Any) -> None:
     for folded in (False, True):
         for elements in (2, 4, 16):
             source = description.shader_source((64, 2, 1), Variant(folded=folded, coarse=elements))
-            compile_glsl(source.with_line_directives(), "coarse")
+            compile_glsl(source.code, "coarse")
 
 
 def test_each_element_has_its_own_registers() -> None:

@@ -487,7 +487,7 @@ def test_explain_tells_kernels_bytes_and_lines() -> None:
     y = (x[:, ::-1] - row) / x
     line = sys._getframe().f_lineno - 1
     mask = y > 0.5
-    text = vd.explain(mask)
+    text = vnp.explain(mask)
     assert text.splitlines() == [
         "2 kernels: 3.16 KiB read, 416 B written",
         "kernel 1: float32 (4,), 16 B read, 16 B written",
@@ -504,7 +504,7 @@ def test_explain_tells_kernels_bytes_and_lines() -> None:
     vnp.eval(mask)
     assert vnp.explain(mask) == "nothing will run: bool (100, 4) is computed"
     with pytest.raises(TypeError, match="expected an Array"):
-        vd.explain(3)
+        vnp.explain(3)
 
 
 def test_profiles_name_expressions_by_their_lines() -> None:

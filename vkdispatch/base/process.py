@@ -119,7 +119,7 @@ VARIABLES = (
     *("VKDISPATCH_FORCE_VARIANT", "VKDISPATCH_KOMPUTE_MERGE", "VKDISPATCH_NO_CALIBRATION"),
     *("VKDISPATCH_NO_EXPORT", "VKDISPATCH_NO_HOST_IMPORT", "VKDISPATCH_NO_PUSH_DESCRIPTORS"),
     *("VKDISPATCH_PLAN", "VKDISPATCH_PRINT_BUFFER", "VKDISPATCH_PROGRESS", "VKDISPATCH_TIMEOUT"),
-    "VKDISPATCH_TRACEBACK",
+    *("VKDISPATCH_TRACE", "VKDISPATCH_TRACEBACK"),
 )
 """Every variable that the package and its engine read."""
 
@@ -163,6 +163,20 @@ def read_seconds(name: str) -> float | None:
     if not seconds > 0:
         raise ArgumentValueError(f"{name}: expected seconds, more than 0 (inf: no limit), got {text!r}")
     return seconds
+
+
+def read_number(name: str, least: int, most: int) -> int:
+    """Return the integer in a variable; `least` if it is unset or empty.
+
+    Raises
+    ------
+    ValueError
+        The value is not an integer from `least` to `most`.
+    """
+    text = os.environ.get(name, "").strip()
+    if text and not (text.isdecimal() and least <= int(text) <= most):
+        raise ArgumentValueError(f"{name}: expected an integer from {least} to {most}, got {text!r}")
+    return int(text or least)
 
 
 def read_choices(name: str, choices: tuple[str, ...]) -> frozenset[str]:
@@ -345,6 +359,11 @@ def log_verbose(text: str, end: str = "\n") -> None:
     >>> vd.log_verbose("not shown by default")
     """
     log(text, end, LogLevel.VERBOSE, 2)
+
+
+def log_trace(text: str) -> None:
+    """Print a text of VKDISPATCH_TRACE on standard error."""
+    print(f"[TRACE] {text}", file=sys.stderr, flush=True)
 
 
 # ---- What takes more than a second says so on a terminal -------------------------------------------------

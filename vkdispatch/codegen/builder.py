@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from time import perf_counter
 from typing import Any
 
 from vkdispatch.base.dtype import DType, uvec3
@@ -30,8 +31,8 @@ from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, is_
 from vkdispatch.compiler.glsl.writer import statements_text
 from vkdispatch.compiler.ir import ShaderFlags
 from vkdispatch.compiler.ir.location import here, located, pause_collection, warn
-from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
 from vkdispatch.compiler.passes.nesting import check_nesting
+from vkdispatch.compiler.passes.order import TRACE_SECONDS, finish_trace, leave_out_asserts
 from vkdispatch.compiler.passes.reads import settle_reads
 
 __all__ = ["ShaderBuilder", "ShaderContext", "get_builder", "set_builder", "shader_context"]
@@ -52,6 +53,7 @@ class ShaderBuilder(Recorder):
 
     def _clear(self) -> None:
         super()._clear()
+        self._begin = perf_counter()
         self._names.update((_EXEC_COUNT, GROUP_COUNT))
         self.shader_args: list[Any] = []
         self.shader_arg_infos: list[ShaderArgumentInfo] = []
@@ -201,13 +203,12 @@ class ShaderBuilder(Recorder):
         check_printed(self.placeholders)
         _check_texts(kernel)
         _warn_of_barriers(kernel)
-        kernel = replace_float_atomics(unfold_conditionals(kernel, self.new_name), is_comparison)
+        kernel = finish_trace(kernel, self.new_name)
         self.show_warnings(settled)
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
-        body = ir.without_asserts(kernel.body)
-        if body is kernel.body:
-            return ShaderDescription(kernel, infos, self.backend)
-        return ShaderDescription(replace(kernel, body=body), infos, self.backend, kernel)
+        plain = leave_out_asserts(kernel)
+        plain.facts[TRACE_SECONDS] = perf_counter() - self._begin
+        return ShaderDescription(plain, infos, self.backend, None if plain is kernel else kernel)
 
     def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
         """Add what is known only after the trace: what the kernel asks of a buffer's shape."""

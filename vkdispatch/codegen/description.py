@@ -2,7 +2,6 @@
 
 import functools
 from enum import Enum, IntEnum
-from functools import lru_cache
 from typing import Any
 
 from vkdispatch.base.dtype import DType
@@ -22,12 +21,6 @@ __all__ = [
     "ShaderDescription",
     "ShaderSource",
 ]
-
-
-@lru_cache(maxsize=256)
-def _quotable(file: str) -> bool:
-    """Whether a #line directive can name a file."""
-    return not any(letter in '"\\' or letter < " " for letter in file)
 
 
 class BindingType(IntEnum):
@@ -162,33 +155,6 @@ class ShaderSource:
         code = "".join(f"{number:4d}: {line}\n" for number, line in enumerate(lines, 1))
         return ShaderSource(self.name, code, self.local_size, self.line_map)
 
-    def with_line_directives(self) -> str:
-        """Return the code for a compiler, whose messages will then name the user's files and lines.
-
-        Lines that come from nowhere in Python count as those of "GLSL".
-        """
-        version, *rest = self.code.splitlines()
-        lines = [version, "#extension GL_GOOGLE_cpp_style_line_directive : require"]
-        expected: tuple[str, int] | None = None
-        for number, text in enumerate(rest, 2):
-            loc = self.python_line(number)
-            place = ("GLSL", number)
-            if loc is not None and _quotable(loc.file):
-                place = (loc.file, loc.line)
-            if place != expected:
-                lines.append(f'#line {place[1]} "{place[0]}"')
-            lines.append(text)
-            expected = (place[0], place[1] + 1)
-        return "\n".join(lines) + "\n"
-
-    def lines_of(self, file: str, line: int) -> list[str]:
-        """Return the generated lines behind a line of Python."""
-        code = self.code.splitlines()
-        if file == "GLSL":
-            return code[line - 1 : line]
-        pairs = zip(code, self.line_map, strict=False)
-        return [text.strip() for text, loc in pairs if loc and (loc.file, loc.line) == (file, line)]
-
     def python_line(self, line: int) -> Loc | None:
         """Return the Python line behind line `line` (from 1) of the code, if it is known."""
         return self.line_map[line - 1] if 0 < line <= len(self.line_map) else None
@@ -245,7 +211,7 @@ class ShaderDescription:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
             # Other forms have the arguments of the kernel itself.
-            kernel = passes.widen.widen(self.kernel) if variant.wide else self.kernel
+            kernel = passes.order.make_wide(self.kernel) if variant.wide else self.kernel
             self._layouts[variant] = analyses.contents.argument_layout(kernel, variant)
         return self._layouts[variant]
 

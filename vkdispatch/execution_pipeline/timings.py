@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
@@ -45,6 +45,8 @@ class KernelFacts:
         Its argument block.
     internal
         Whether it is one of the package's own, which profiles leave out.
+    build
+        How it was built, for explanations.
     """
 
     name: str
@@ -53,6 +55,7 @@ class KernelFacts:
     find_kernel: Callable[[], Kernel | None]
     layout: ArgumentLayout
     internal: bool = False
+    build: Any = None
 
 
 _MAX_SOURCES = 3
@@ -179,16 +182,28 @@ class ProfileRecord:
         return self.bytes_read + self.bytes_written
 
 
+def format_bytes(count: float) -> str:
+    """Return bytes with three digits, in powers of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"
+
+
 class Recording:
-    """Records everything that a context runs, until `stop`."""
+    """Records everything that a context runs, until `stop`.
+
+    `facts` are those of kernels by number of their plan, and of those that are built meanwhile.
+    """
 
     def __init__(self, context: Context) -> None:
         """Begin. Raises UnsupportedError if a queue has no timestamps."""
-        self._facts = hold()
+        self.facts = hold()
         try:
-            self._timing = Timing(context)
+            self.timing = Timing(context)
         except BaseException:
-            release(self._facts)
+            release(self.facts)
             raise
 
     def finish(self, *, internal: bool = False) -> tuple[list[ProfileRecord], list[TimedSubmit]]:
@@ -196,20 +211,20 @@ class Recording:
 
         The package's own kernels are left out unless `internal`.
         """
-        commands, submits = self._timing.finish()
-        reader = _Reader(self._facts, internal)
+        commands, submits = self.timing.finish()
+        reader = _Reader(self.facts, internal)
         records = filter(None, map(reader.record, commands))
         return sorted(records, key=lambda record: record.begin), submits
 
     @property
     def waits(self) -> list[tuple[float, float]]:
         """When the host began and ended to wait for memory that it shares; known after `finish`."""
-        return self._timing.waits
+        return self.timing.waits
 
     def stop(self) -> None:
         """End. Call this once, whatever happened."""
-        release(self._facts)
-        self._timing.stop()
+        release(self.facts)
+        self.timing.stop()
 
 
 class _Reader:

@@ -28,6 +28,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import parse_operand, parse_output, prepare_result, share_memory
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
+from vkdispatch.shader import tracing
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -217,6 +218,9 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
         graph = current.chosen if graph is None else graph
         if isinstance(graph, CommandGraph) and not (graph.submit_on_record or graph.destroyed):
             with graph.recording_whole():
+                return call_in_context(args, kwargs)
+        if tracing.LEVEL >= tracing.LAUNCHES:
+            with tracing.show_call(name):
                 return call_in_context(args, kwargs)
         return call_in_context(args, kwargs)
 

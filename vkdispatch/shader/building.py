@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base import errors
@@ -26,6 +27,7 @@ from vkdispatch.shader.size import Extent
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 if TYPE_CHECKING:
+    from vkdispatch.compiler.ir import Kernel
     from vkdispatch.execution_pipeline.diagnostics import Probe
 
 
@@ -86,6 +88,7 @@ class BuiltKernel:
 
     `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what launches pass after the
     arguments, or None (see `shader.program`). `make_untyped` makes a launcher that compares no dtypes.
+    `times` are the stages of the build and their seconds. `form` is the program as written, for traces.
     """
 
     plan: ComputePlan
@@ -96,6 +99,8 @@ class BuiltKernel:
     make_untyped: Callable[[], native.Launcher]
     fusible: Fusible | None = None
     loop_guard: GuardValues | None = None
+    times: tuple[tuple[str, float], ...] = ()
+    form: Kernel | None = None
 
     def run(self, launch: Launch, probe: tuple[int, Probe] | None = None) -> bool:
         """Launch or record a checked call. Return False if the launcher refused it; nothing happened then.
@@ -231,6 +236,8 @@ class KernelCode:
         Where it finds what the plain variant finds at a binding.
     observed
         Whether the last two of `slots` serve prints and checks.
+    times, form
+        As in `BuiltKernel`; not on disk.
     """
 
     source: ShaderSource
@@ -241,6 +248,8 @@ class KernelCode:
     layout: ArgumentLayout
     places: dict[int, Place]
     observed: bool
+    times: tuple[tuple[str, float], ...] = ()
+    form: Kernel | None = None
 
 
 def bind_code(
@@ -263,6 +272,7 @@ def bind_code(
         The driver rejected the kernel.
     """
     source, layout = code.source, code.layout
+    begin = perf_counter()
     try:
         plan = ComputePlan(
             source.code,
@@ -274,7 +284,9 @@ def bind_code(
             context=context,
             place=place,
         )
-        return bind_kernel(context, plan, code.slots, layout, source, code.variant, coarsening, code.places)
+        times = (*code.times, ("pipeline", perf_counter() - begin))
+        built = bind_kernel(context, plan, code.slots, layout, source, code.variant, coarsening, code.places)
+        return replace(built, times=times, form=code.form)
     except errors.DeviceLostError:
         raise
     except errors.VulkanError as error:

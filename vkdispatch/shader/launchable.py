@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -37,7 +38,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
-from vkdispatch.shader import signature
+from vkdispatch.shader import signature, tracing
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
 from vkdispatch.shader.building import BuiltKernel, Launch
 from vkdispatch.shader.dependencies import Guard
@@ -266,6 +267,9 @@ class LaunchableKernel:
     def _run(
         self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch
     ) -> bool:
+        if tracing.LEVEL >= tracing.LAUNCHES:
+            action = "launches" if launch.graph is None else "records"
+            tracing.show_launch(self.who, action, launch.extent, launch.in_groups, kernel.local_size)
         observation = self.program.observation
         if observation is None or diagnostics is None:
             return kernel.run(launch)
@@ -337,9 +341,14 @@ class LaunchableKernel:
                             f"{self.who}: calls decide the size of its shared memory; it is built by a call"
                         )
                     _drop_oldest(state)
+                begin = perf_counter()
                 kernel = self._compile(context, state, local_size, variant)
+                times = kernel.times or (("build", perf_counter() - begin),)
+                build = self.program.note_build(self.who, variant, local_size, times)
+                form = tracing.describe_form(local_size, variant, build.times)
+                tracing.show_build(self.who, form, kernel.source, kernel.form)
                 known = self.name, self.origin, local_size, self.program.make_finder()
-                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
+                register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal, build))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
             return kernel
@@ -381,6 +390,7 @@ class LaunchableKernel:
             self.program.observation is None
             and not variant.shared
             and all(parameter.fields is None for parameter in self.parameters)
+            and tracing.LEVEL < tracing.LAUNCHES
         )
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"

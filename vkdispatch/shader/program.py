@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.compiler import passes
 from vkdispatch.compiler.forms import PLAIN, ArgumentLayout, Variant
 from vkdispatch.compiler.ir.location import Loc, located
+from vkdispatch.execution_pipeline.timings import is_held
 from vkdispatch.shader.building import BuiltKernel, GuardValues
 from vkdispatch.shader.signature import (
     BufferSlot,
@@ -106,6 +108,27 @@ class _LoopCheck(Check):
         return located(LoopLimitError, message, self._places[place - 1])
 
 
+@record(eq=False)
+class Build:
+    """How a kernel was built, from which explanations repeat it.
+
+    Attributes
+    ----------
+    find_program, who
+        Returns the program of the kernel, or None once the kernel is gone; its name and where it is defined.
+    variant, local_size
+        The form, and the size of the workgroups.
+    times
+        The stages and their seconds.
+    """
+
+    find_program: Callable[[], Program | None]
+    who: str
+    variant: Variant
+    local_size: Extent
+    times: tuple[tuple[str, float], ...]
+
+
 class Program:
     """The program of a kernel. The methods here are those of code of which nothing is known.
 
@@ -121,6 +144,8 @@ class Program:
         Whether there is IR.
     is_sized_by_calls
         Whether calls decide the size of shared memory, so that only a call builds the kernel.
+    trace_seconds
+        How long the trace took; None if there was none.
     """
 
     description: ShaderDescription
@@ -128,6 +153,7 @@ class Program:
     kernel: Kernel | None = None
     is_traced = False
     is_sized_by_calls = False
+    trace_seconds: float | None = None
 
     @property
     def fills_tiles(self) -> bool:
@@ -183,6 +209,14 @@ class Program:
         `slots` are what the caller's arguments and the constant arrays fill.
         """
         raise NotImplementedError
+
+    def note_build(
+        self, who: str, variant: Variant, local_size: Extent, times: tuple[tuple[str, float], ...]
+    ) -> Build:
+        """Return how it was built. The note does not keep the program alive, unless somebody explains."""
+        traced = () if self.trace_seconds is None else (("trace", self.trace_seconds),)
+        find = (lambda: self) if is_held() else weakref.ref(self)
+        return Build(find, who, variant, local_size, (*traced, *times))
 
 
 # ---- The properties of recorded kernels that fusing their launches needs ---------------------------------

@@ -9,6 +9,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.compiler.forms import Variant
+from vkdispatch.shader import tracing
 from vkdispatch.shader.building import BuiltKernel, KernelCode, bind_code
 from vkdispatch.shader.program import LoopGuard, Program
 from vkdispatch.shader.signature import Parameter, Slots
@@ -94,6 +95,11 @@ class StoredProgram(Program):
         return self._traced
 
     @property
+    def trace_seconds(self) -> float | None:  # type: ignore[override]
+        """How long the trace took; None if there was none."""
+        return None if self._traced is None else self._traced.trace_seconds
+
+    @property
     def description(self) -> ShaderDescription:  # type: ignore[override]
         """The traced kernel."""
         return self.traced.description
@@ -161,7 +167,8 @@ class StoredProgram(Program):
         """Return a variant for one workgroup size, compiled if the disk does not have it."""
         stored, key = self.stored, (local_size, variant)
         fits = self._shelf.fits(context)
-        code = stored.codes.get(key) if fits else None
+        # traces show passes, which the disk does not have
+        code = stored.codes.get(key) if fits and tracing.LEVEL < tracing.STEPS else None
         if code is not None:
             return bind_code(stored.who, stored.origin, code, context, coarsening)
         code = self.traced.generate(slots, context, local_size, variant)
@@ -169,7 +176,7 @@ class StoredProgram(Program):
         if fits:
             self.loop_guard(context, variant)
             # places in Python are for messages of compilers, which this code has passed
-            stored.codes[key] = replace(code, source=replace(code.source, line_map=()))
+            stored.codes[key] = replace(code, source=replace(code.source, line_map=()), times=(), form=None)
             self._shelf.save()
         return kernel
 

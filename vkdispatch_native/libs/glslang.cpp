@@ -293,7 +293,9 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   }
 
   std::vector<uint32_t> spirv;
-  glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), spirv);
+  glslang::SpvOptions written;
+  written.generateDebugInfo = options.debug;
+  glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), spirv, &written);
   declare_small_results(spirv);
   decorate_rounding(spirv, source.find("#pragma vkdispatch precise") != std::string::npos);
   return spirv;

@@ -21,6 +21,7 @@ struct GlslOptions {
   std::string path;
   int vulkan_minor = 2;  // Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5
   std::string preamble;  // GLSL inserted after #version
+  bool debug = false;    // whether the SPIR-V has names and the lines of the source
   // `includes` maps each directive to a key of `texts`, which holds the included text. A value that is no key
   // is the reason why the file cannot be included.
   std::map<Directive, std::string> includes;

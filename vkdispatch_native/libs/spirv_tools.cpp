@@ -99,4 +99,22 @@ const std::string& Validation::complaint() const {
   return complaint_;
 }
 
+std::string disassemble(const std::vector<uint32_t>& module) {
+  constexpr uint32_t kOptions = SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES |
+                                SPV_BINARY_TO_TEXT_OPTION_NO_HEADER | SPV_BINARY_TO_TEXT_OPTION_INDENT;
+  const Context context(spvContextCreate(SPV_ENV_UNIVERSAL_1_6));
+  const std::vector<uint32_t> words = without_bfloat16(module);
+  spv_text written = nullptr;
+  spv_diagnostic said = nullptr;
+  const spv_result_t result =
+      spvBinaryToText(context.get(), words.data(), words.size(), kOptions, &written, &said);
+  const std::unique_ptr<spv_text_t, Destroy<spvTextDestroy>> text(written);
+  const Diagnostic diagnostic(said);
+  if (result != SPV_SUCCESS || !text) {
+    throw Error(ErrorKind::invalid_value,
+                diagnostic && diagnostic->error != nullptr ? diagnostic->error : "the module is malformed");
+  }
+  return {text->str, text->length};
+}
+
 }  // namespace vkd

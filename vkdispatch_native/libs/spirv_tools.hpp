@@ -1,4 +1,4 @@
-// Validation of SPIR-V modules by SPIRV-Tools.
+// Validation and disassembly of SPIR-V modules by SPIRV-Tools.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +32,8 @@ class Validation final : public Background {
   std::vector<uint32_t> words_;
   std::string complaint_;
 };
+
+// Returns a module as text, with names where it has them. Throws Error(invalid_value) if it is malformed.
+std::string disassemble(const std::vector<uint32_t>& words);
 
 }  // namespace vkd

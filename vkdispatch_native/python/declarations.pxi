@@ -174,6 +174,7 @@ cdef extern from "libs/glslang.hpp" namespace "vkd" nogil:
         string path
         int vulkan_minor
         string preamble
+        cbool debug
         cppmap[CppDirective, string] includes
         cppmap[string, string] texts
     cdef cppclass CppCompilation "vkd::Compilation"(CppBackground):
@@ -191,6 +192,7 @@ cdef extern from "libs/spirv_tools.hpp" namespace "vkd" nogil:
         shared_ptr[CppValidation] start(vector[uint32_t] words) except +raise_error
         void wait() except +raise_error
         const string& complaint() except +raise_error
+    string cpp_disassemble "vkd::disassemble"(vector[uint32_t] words) except +raise_error
 
 cdef extern from *:
     """

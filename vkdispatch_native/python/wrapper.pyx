@@ -334,12 +334,13 @@ def _forget_background():
 
 
 def compile_glsl(str source not None, str path not None="", int vulkan_minor=2, str preamble not None="",
-                 includes=(), texts={}):
+                 includes=(), texts={}, cbool debug=False):
     cdef string text = source.encode()
     cdef GlslOptions options
     options.path = path.encode("utf-8", "surrogateescape")
     options.vulkan_minor = vulkan_minor
     options.preamble = preamble.encode()
+    options.debug = debug
     for place, name, quoted, target in includes:
         options.includes[CppDirective(place.encode(), name.encode(), quoted)] = target.encode()
     for name, content in texts.items():
@@ -354,12 +355,25 @@ def compile_glsl(str source not None, str path not None="", int vulkan_minor=2, 
     return (<const char*>spirv.data())[: spirv.size() * 4]
 
 
-def find_spirv_error(bytes spirv not None):
+cdef vector[uint32_t] _read_words(bytes spirv) except *:
     if len(spirv) % 4 != 0:
         raise ValueError(f"spirv: {len(spirv)} bytes are not a number of words")
     cdef vector[uint32_t] words
     words.resize(len(spirv) // 4)
     memcpy(words.data(), <const char*>spirv, len(spirv))
+    return words
+
+
+def disassemble_spirv(bytes spirv not None):
+    cdef vector[uint32_t] words = _read_words(spirv)
+    cdef string text
+    with nogil:
+        text = cpp_disassemble(words)
+    return text.decode("utf-8", "replace")
+
+
+def find_spirv_error(bytes spirv not None):
+    cdef vector[uint32_t] words = _read_words(spirv)
     _register_thread_hooks()
     cdef shared_ptr[CppValidation] validation = CppValidation.start(words)
     with nogil:

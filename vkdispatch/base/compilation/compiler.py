@@ -3,7 +3,7 @@
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vkdispatch.base import init
@@ -39,7 +39,7 @@ def replace_float16(code: bytes) -> bytes:
     result = list(words[:_HEADER])
     result += [2 << 16 | _CAPABILITY, _BFLOAT16_TYPE, 2 << 16 | _CAPABILITY, _BFLOAT16_MATRIX]
     named = False
-    for instruction in _split_instructions(words):
+    for instruction in split_instructions(words):
         opcode = instruction[0] & 0xFFFF
         if opcode == _CAPABILITY and instruction[1] == _FLOAT16:
             continue
@@ -55,10 +55,11 @@ def replace_float16(code: bytes) -> bytes:
     return struct.pack(f"<{len(result)}I", *result)
 
 
-def _split_instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def split_instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the instructions of a module, as words."""
     at = _HEADER
     while at < len(words):
-        size = words[at] >> 16
+        size = max(words[at] >> 16, 1)
         yield words[at : at + size]
         at += size
 
@@ -80,12 +81,7 @@ def can_compile() -> bool:
     return not is_absent(native)
 
 
-def compile_glsl(
-    source: str,
-    name: str,
-    with_lines: Callable[[], str] | None = None,
-    preprocessing: "Preprocessing | None" = None,
-) -> bytes:
+def compile_glsl(source: str, name: str, preprocessing: "Preprocessing | None" = None) -> bytes:
     """Compile a compute shader to SPIR-V, without a device.
 
     Parameters
@@ -94,9 +90,6 @@ def compile_glsl(
         GLSL.
     name
         Its name in messages.
-    with_lines
-        Returns the source with #line directives, which matter for messages only. Called if the source has to
-        be compiled.
     preprocessing
         The texts that the source includes, and macros.
 
@@ -113,10 +106,7 @@ def compile_glsl(
     if code is None:
         try:
             with show_wait(f"compiling kernel {name!r}"):
-                if preprocessing is None:
-                    code = native.compile_glsl(with_lines() if with_lines else source)
-                else:
-                    code = native.compile_glsl(source, **preprocessing.options)
+                code = native.compile_glsl(source, **({} if preprocessing is None else preprocessing.options))
         except ValueError as error:
             log = str(error).strip()
             if preprocessing is not None:

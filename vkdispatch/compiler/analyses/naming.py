@@ -31,9 +31,10 @@ class Numbering:
         self.exprs: list[Expr] = []
         self.args: list[tuple[int, ...]] = []
         self.pure: list[bool] = []
-        by_id = self.by_id
+        by_id, intern = self.by_id, self._intern
         for expr in expressions:  # operands first
-            self._intern(expr, tuple([by_id[id(arg)] for arg in expr.args]))
+            args = expr.args
+            intern(expr, tuple([by_id[id(arg)] for arg in args]) if args else ())
 
     def number(self, root: Expr) -> int:
         """Return the number of an expression, which must stay alive."""
@@ -141,13 +142,11 @@ def plan_names(kernel: Kernel) -> NamingPlan:
     uses: dict[int, int] = {}
     where: dict[int, int] = {}
 
-    def note(number: int, place: int, count: int) -> None:
+    for root, place in places.find_roots(kernel.body):
+        number = numbering.number(root)
         known = where.get(number)
         where[number] = place if known is None or known == place else places.join(known, place)
-        uses[number] = uses.get(number, 0) + count
-
-    for root, place in places.find_roots(kernel.body):
-        note(numbering.number(root), place, 1)
+        uses[number] = uses.get(number, 0) + 1
     heights: list[int] = []
     for args in numbering.args:
         # height above the last cut, to cut deep pure trees evenly
@@ -163,8 +162,11 @@ def plan_names(kernel: Kernel) -> NamingPlan:
             plan.named.add(number)
             plan.before.setdefault(places.keys[where[number]], []).append(number)
             count = 1
+        place = where[number]
         for arg in operands:
-            note(arg, where[number], count)
+            known = where.get(arg)
+            where[arg] = place if known is None or known == place else places.join(known, place)
+            uses[arg] = uses.get(arg, 0) + count
     for numbers in plan.before.values():
         numbers.reverse()
     return plan
@@ -230,18 +232,18 @@ def _repeats(plan: NamingPlan, roots: list[int]) -> bool:
     """Whether trees contain an expression with operands twice."""
     args, exprs, named = plan.numbering.args, plan.numbering.exprs, plan.named
     found: set[int] = set()
-    stack = list(roots)
+    stack = [number for number in roots if args[number]]
     while stack:
         number = stack.pop()
-        operands = args[number]
-        if not operands or number in named:
+        if number in named:
             continue
         if number in found:
             return True
         found.add(number)
+        operands = args[number]
         if exprs[number].op in _CONDITIONAL:
             operands = operands[:1]
-        stack += operands
+        stack += [operand for operand in operands if args[operand]]
     return False
 
 

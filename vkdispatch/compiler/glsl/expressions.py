@@ -22,8 +22,11 @@ def expression_text(expr: ir.Expr) -> str:
 
 def write_expression(expr: ir.Expr, names: Names) -> tuple[str, int]:
     """Text of an expression and how strongly it holds together."""
-    name = names.name_of(expr)
-    return (name, spelling.POSTFIX) if name is not None else value_text(expr, names)
+    if names.of_number:
+        name = names.name_of(expr)
+        if name is not None:
+            return name, spelling.POSTFIX
+    return value_text(expr, names)
 
 
 def value_text(expr: ir.Expr, names: Names) -> tuple[str, int]:

@@ -16,10 +16,8 @@ from vkdispatch.compiler.glsl.packing import Names, Packing
 from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.compiler.passes.builders import read
-from vkdispatch.compiler.passes.coarsen import coarsen, put_in_blocks
-from vkdispatch.compiler.passes.widen import widen
+from vkdispatch.compiler.passes.order import is_bounded_outside, make_form
 
 # ---- Statements as lines of GLSL, with the Python line of each -------------------------------------------
 
@@ -336,14 +334,8 @@ class GlslText:
 
 def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
-    bounded = kernel.exec_count is not None
-    if keeps_workgroups(kernel):
-        kernel, bounded = guard_effects(kernel), False
-    if variant.coarse > 1:
-        in_blocks = variant.blocks and not (variant.addressed or variant.wide or variant.lacks)
-        kernel, bounded = put_in_blocks(kernel) if in_blocks else coarsen(kernel, variant.coarse), False
-    if variant.wide:
-        kernel, bounded = widen(kernel, bounded=bounded), False
+    kernel = make_form(kernel, variant)
+    bounded = is_bounded_outside(kernel, variant)
     layout = facts.argument_layout(kernel, variant)
     block = "UBO" if layout.uniform else "PC"
     packing = _packing(kernel, block, variant, layout)

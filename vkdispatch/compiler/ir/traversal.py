@@ -72,16 +72,24 @@ def place_operands(place: Expr) -> Iterator[Expr]:
 
 def evaluated(statement: statements.Statement) -> tuple[Expr, ...]:
     """Return the expressions whose value a statement itself uses; of a place these are its indices."""
-    if isinstance(statement, statements.Store):
-        return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, statements.Declare) and statement.value.op is Op.ATOMIC:
-        place, *operands = statement.value.args
-        return (*place_operands(place), *operands)
-    if isinstance(statement, statements.MatrixLoad):
-        return (statement.source, statement.stride, *statement.window)
-    if isinstance(statement, statements.MatrixStore):
-        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
-    return expressions_of(statement)
+    find = _EVALUATED.get(type(statement))
+    return () if find is None else find(statement)
+
+
+def _evaluated_of_declare(statement: statements.Declare) -> tuple[Expr, ...]:
+    if statement.value.op is not Op.ATOMIC:
+        return (statement.value,)
+    place, *operands = statement.value.args
+    return (*place_operands(place), *operands)
+
+
+_EVALUATED: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    **_EXPRESSIONS,
+    statements.Declare: _evaluated_of_declare,
+    statements.Store: lambda s: (*place_operands(s.place), s.value),
+    statements.MatrixLoad: lambda s: (s.source, s.stride, *s.window),
+    statements.MatrixStore: lambda s: (*place_operands(s.place), s.value, s.stride, *s.window),
+}
 
 
 def assignments_of(statement: statements.Statement) -> Iterator[tuple[Register, Expr]]:
@@ -134,12 +142,22 @@ def reach(roots: Iterable[Expr], operands: Callable[[Expr], Iterable[Expr]]) -> 
 
 def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
     """Return every expression reachable from the roots, each object once and after its operands."""
+    # `postorder`, without the cost of a generator
     done: set[int] = set()
     order: list[Expr] = []
     for root in roots:
-        for expr in postorder(root, done):
-            done.add(id(expr))
-            order.append(expr)
+        stack = [root]
+        while stack:
+            expr = stack[-1]
+            known = id(expr)
+            if known not in done:
+                waiting = [arg for arg in expr.args if id(arg) not in done]
+                if waiting:
+                    stack += waiting[::-1]
+                    continue
+                done.add(known)
+                order.append(expr)
+            stack.pop()
     return order
 
 

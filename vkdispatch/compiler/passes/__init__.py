@@ -15,6 +15,7 @@ if _typing.TYPE_CHECKING:
     from vkdispatch.compiler.passes import loop_limits as loop_limits
     from vkdispatch.compiler.passes import lowering as lowering
     from vkdispatch.compiler.passes import nesting as nesting
+    from vkdispatch.compiler.passes import order as order
     from vkdispatch.compiler.passes import reads as reads
     from vkdispatch.compiler.passes import widen as widen
 else:

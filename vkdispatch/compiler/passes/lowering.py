@@ -32,6 +32,8 @@ def is_comparison(function: str, kind: dt.DType, shared: bool) -> bool:
 def replace_float_atomics(kernel: ir.Kernel, wanted: Wanted) -> ir.Kernel:
     """Return a kernel whose `wanted` atomics of floats are those of bits; the same one if it has none."""
     arrays: dict[int, Array] = {}
+    if not find_operations(kernel, ir.Op.ATOMIC):
+        return kernel
     for statement in contents(kernel).statements:
         if not isinstance(statement, ir.Declare) or statement.value.op is not ir.Op.ATOMIC:
             continue

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
+from vkdispatch.execution_pipeline.timings import format_bytes as _size
 from vkdispatch.numpy.core.array import Array, compute, describe, value_of
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
 from vkdispatch.numpy.core.memory import Kind, Shape, View, broadcast_strides
@@ -156,11 +157,3 @@ def _add_view(view: View, kernel: _Kernel) -> str:
 
 def _bytes(dtype: Kind, shape: Shape) -> int:
     return dtype.itemsize * math.prod(shape)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"

@@ -14,7 +14,7 @@ from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing.formats import HandOver, HandOverKind, Journal
 from vkdispatch.base.synchronization import TimedSubmit
-from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording
+from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording, format_bytes
 from vkdispatch.shader.measurement.devices import measure_copy_bandwidth
 
 # ---- Profiles in the Trace Event Format, which chrome://tracing and Perfetto read ------------------------
@@ -365,19 +365,10 @@ def _format_row(row: ProfileRow) -> tuple[str, ...]:
         f"{row.total * 1e3:.3f}",
         f"{row.mean * 1e6:.2f}",
         f"{row.least * 1e6:.2f}",
-        "-" if row.bytes is None else mark + _format_bytes(row.bytes / row.calls),
+        "-" if row.bytes is None else mark + format_bytes(row.bytes / row.calls),
         "-" if row.bandwidth is None else f"{mark}{row.bandwidth * 1e-9:.1f}",
         "-" if row.share is None else f"{mark}{row.share:.0%}",
     )
-
-
-def _format_bytes(count: float) -> str:
-    """Return bytes with three digits, in powers of 1024."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"
 
 
 def _describe_hand_overs(hand_overs: Sequence[HandOver]) -> list[str]:

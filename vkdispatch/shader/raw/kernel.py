@@ -377,7 +377,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
 
         compiled = compile_untrusted(source, name, preprocessing)
     else:
-        compiled = compile_glsl(source, name, None, preprocessing)
+        compiled = compile_glsl(source, name, preprocessing)
     argument = f"{name}: source"
     module = read_valid_module(compiled, argument, True) if untrusted else read_module(compiled, argument)
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from time import perf_counter
 
 from vkdispatch.base import dtype, errors
 from vkdispatch.base.compilation.compiler import compile_glsl
@@ -16,8 +17,10 @@ from vkdispatch.compiler.forms import INT64, Variant, emulates
 from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, usage_by_lanes
 from vkdispatch.compiler.ir import ImageBinding, Kernel
 from vkdispatch.compiler.ir.location import located, pause_collection, warn, warn_once_each
-from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
+from vkdispatch.compiler.passes.bounds import keeps_workgroups
 from vkdispatch.compiler.passes.nesting import DEEPEST, find_depth, flatten, is_flat
+from vkdispatch.compiler.passes.order import count_seconds, keep_invocations, make_form, run
+from vkdispatch.shader import tracing
 from vkdispatch.shader.building import BuiltKernel, KernelCode, bind_code, check_local_size
 from vkdispatch.shader.signature import Slot
 from vkdispatch.shader.size import Extent
@@ -35,7 +38,7 @@ def check_shared_memory(
     `sized` are the counts of elements that a call decides.
     """
     kernel = description.kernel
-    guarded = guard_effects(kernel) if keeps_workgroups(kernel) else kernel
+    guarded = keep_invocations(kernel)
     counts = sizes_of_shared(guarded, sized)
     size = sum(counts[id(array)] * _count_shared_bytes(array.dtype, lacks) for array in guarded.shared)
     if size > context.max_shared_memory:
@@ -140,7 +143,7 @@ def _make_unsupported(who: str, device: DeviceInfo, what: str) -> errors.Unsuppo
 # ---- The code of a variant -------------------------------------------------------------------------------
 
 
-_COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
+_COMPILER_LINE = r"ERROR: 0:(?P<line>\d+): (?P<text>.*)"
 
 
 @record
@@ -191,17 +194,19 @@ def generate_code(kernel: KernelSource, context: Context, local_size: Extent, va
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
-    body = _fit_nesting(who, lacking.without_float_atomics(description.kernel, context.device_infos), context)
+    begin, passes = perf_counter(), -count_seconds()
+    body = adapt_kernel(who, description.kernel, context)
     if body is not description.kernel:
         description = replace(description, kernel=body)
     lacks = lacking.find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks, variant.shared)
-    # addresses are integers of 64 bits
-    variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
+    variant = adapt_variant(variant, lacks)
     check_features(who, description, context, lacks)
     source = description.shader_source(local_size, variant)
+    passes += count_seconds()
+    written = perf_counter()
     try:
-        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
+        spirv = compile_glsl(source.code, description.name)
     except errors.ShaderBuildError as error:
         log = error.compiler_log or ""
         raise errors.ShaderBuildError(
@@ -209,16 +214,30 @@ def generate_code(kernel: KernelSource, context: Context, local_size: Extent, va
             shader_source=source.numbered(),
             compiler_log=log,
         ) from error
+    seconds = {"passes": passes, "GLSL": written - begin - passes, "SPIR-V": perf_counter() - written}
     types, places = description.binding_types(variant), description.places(variant)
-    layout = description.layout(variant)
-    return KernelCode(source, spirv, types, variant, kernel.slots, layout, places, kernel.observed)
+    layout, slots = description.layout(variant), kernel.slots
+    form = make_form(description.kernel, variant) if tracing.LEVEL >= tracing.STEPS else None
+    times = tuple(seconds.items())
+    return KernelCode(source, spirv, types, variant, slots, layout, places, kernel.observed, times, form)
+
+
+def adapt_kernel(who: str, kernel: Kernel, context: Context) -> Kernel:
+    """Return the form of a kernel for the devices of a context. Raises UnsupportedError if there is none."""
+    return _fit_nesting(who, lacking.without_float_atomics(kernel, context.device_infos), context)
+
+
+def adapt_variant(variant: Variant, lacks: frozenset[str]) -> Variant:
+    """Return a variant that does without what devices lack."""
+    # addresses are integers of 64 bits
+    return replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
 
 
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
     if is_flat(kernel) or not any(info.is_llvmpipe() for info in context.device_infos):
         return kernel
-    flat = flatten(kernel)
+    flat = run("nesting", flatten, kernel)
     depth, loc = find_depth(flat)
     if depth > DEEPEST:
         raise located(
@@ -233,17 +252,16 @@ def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
 
 def explain_log(source: ShaderSource, log: str) -> str:
     """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
-    lines: list[str] = []
+    lines, code = list[str](), source.code.splitlines()
     for message in filter(None, map(str.strip, log.splitlines())):
         match = re.match(_COMPILER_LINE, message)
         if match is None:
             lines.append(message)
             continue
-        file, line = match["file"], int(match["line"])
-        locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
-        loc = next(locs, None)
+        line = int(match["line"])
+        loc = source.python_line(line)
         lines.append(f"{loc or f'line {line} of the GLSL'}: {match['text']}")
         if loc is not None:
-            lines += [loc.excerpt()]
-        lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]
+            lines.append(loc.excerpt())
+        lines += [f"    GLSL: {text.strip()}" for text in code[line - 1 : line]]
     return "\n".join(dict.fromkeys(filter(None, lines)))

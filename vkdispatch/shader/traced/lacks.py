@@ -12,6 +12,7 @@ from vkdispatch.compiler.analyses.joint_flow import is_barrier
 from vkdispatch.compiler.glsl import emulation
 from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
+from vkdispatch.compiler.passes.order import run
 from vkdispatch.shader import variants
 from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
@@ -167,7 +168,7 @@ def without_float_atomics(kernel: ir.Kernel, devices: Sequence[DeviceInfo]) -> i
         feature = find_atomic_feature(function, kind, shared=shared)
         return any(feature not in info.features for info in devices)
 
-    return replace_float_atomics(kernel, lacks)
+    return run("atomics", replace_float_atomics, kernel, lacks)
 
 
 def find_atomic_feature(function: str, kind: DType, *, shared: bool) -> str | None:

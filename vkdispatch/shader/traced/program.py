@@ -18,12 +18,11 @@ from vkdispatch.compiler.analyses.contents import depends_on_workgroups
 from vkdispatch.compiler.analyses.launch_values import is_sized_by_calls
 from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
-from vkdispatch.compiler.passes.bounds import keeps_workgroups
 from vkdispatch.compiler.passes.builders import binary, less, read, uint
 from vkdispatch.compiler.passes.diagnostics import Checks
 from vkdispatch.compiler.passes.instrument import Instrumented, instrument
 from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
-from vkdispatch.compiler.passes.widen import widen
+from vkdispatch.compiler.passes.order import TRACE_SECONDS, make_wide, run
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
@@ -67,8 +66,7 @@ class Observation:
 
     @functools.cached_property
     def _widened(self) -> "Observation":
-        kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
-        observation = _observe_kernel(self.source, kernel, self.checks)
+        observation = _observe_kernel(self.source, make_wide(self.kernel), self.checks)
         assert observation is not None
         return observation
 
@@ -123,7 +121,7 @@ def observe(description: ShaderDescription, checks: Checks) -> Observation | Non
 
 
 def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
-    instrumented = instrument(kernel, checks)
+    instrumented = run("checks", instrument, kernel, checks)
     if instrumented is None:
         return None
     observed = replace(description, kernel=instrumented.kernel)
@@ -154,7 +152,7 @@ def guard_loops(description: ShaderDescription, context: Context) -> LoopGuard |
     if count_rounds(kernel.body) <= _SAFE_ROUNDS:
         return None
     limit = find_loop_limit(context)
-    limited = None if limit is None else limit_loops(kernel, limit, NOTES)
+    limited = None if limit is None else run("loops", limit_loops, kernel, limit, NOTES)
     return None if limited is None else _make_guard(description, limited)
 
 
@@ -247,7 +245,8 @@ class TracedProgram(Program):
     def __init__(self, who: str, source: ShaderDescription, checks: Checks, place: str | None) -> None:
         """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
         self.who = who
-        self._source = source
+        self.source = source
+        self.trace_seconds = source.kernel.facts.get(TRACE_SECONDS)
         self.place = place
         self.observation = observe(source, checks)
         self.description = source if self.observation is None else self.observation.description
@@ -261,7 +260,7 @@ class TracedProgram(Program):
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
-        return depends_on_workgroups(self._source.kernel)
+        return depends_on_workgroups(self.source.kernel)
 
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return which launches use the coarse variant: none of a kernel that reports invocations."""
@@ -274,11 +273,9 @@ class TracedProgram(Program):
         guards: dict[bool, LoopGuard | None] = context._state_of(self, dict)
         if variant.wide not in guards:
             description = self._observe(variant)
-            if variant.wide and not description.kernel.wide:
-                bounded = not keeps_workgroups(description.kernel)
-                description = replace(description, kernel=widen(description.kernel, bounded=bounded))
+            kernel = make_wide(description.kernel) if variant.wide else description.kernel
             # atomics that the device lacks become loops
-            kernel = without_float_atomics(description.kernel, context.device_infos)
+            kernel = without_float_atomics(kernel, context.device_infos)
             guards[variant.wide] = guard_loops(replace(description, kernel=kernel), context)
         return guards[variant.wide]
 
@@ -294,6 +291,13 @@ class TracedProgram(Program):
 
     def generate(self, slots: Slots, context: Context, local_size: Extent, variant: Variant) -> KernelCode:
         """Generate and compile a variant without a launcher. Raises as `generate_code`."""
+        description, slots = self.prepare(slots, context, variant)
+        is_observed = self.observation is not None
+        source = KernelSource(self.who, description, slots, self.place, observed=is_observed)
+        return generate_code(source, context, local_size, variant)
+
+    def prepare(self, slots: Slots, context: Context, variant: Variant) -> tuple[ShaderDescription, Slots]:
+        """Return the kernel that is compiled, with what reports and guards add to it, and its slots."""
         observation, guard = self.observation, self.loop_guard(context, variant)
         if observation is not None:
             slots = observation.select(variant).slots
@@ -307,5 +311,4 @@ class TracedProgram(Program):
                 for slot in slots
             )
             slots, description = (*kept, *guard.slots), guard.description
-        source = KernelSource(self.who, description, slots, self.place, observed=observation is not None)
-        return generate_code(source, context, local_size, variant)
+        return description, slots
