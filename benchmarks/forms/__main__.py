@@ -63,12 +63,12 @@ class Row(NamedTuple):
 def listing_kernels() -> Iterator[dict[int, str]]:
     """Let a dictionary be filled with the names of the kernels that graphs record, by their plans."""
     recorded: dict[int, str] = {}
-    append: Any = CommandGraph._append_dispatch
+    append: Callable[..., bool] = CommandGraph._append_dispatch
 
     def note(graph: CommandGraph, kernel: Any, *args: Any, **options: Any) -> bool:
         facts = getattr(kernel.plan, "facts", None)
         recorded[kernel.plan._native.id] = "?" if facts is None else facts.name
-        return bool(append(graph, kernel, *args, **options))
+        return append(graph, kernel, *args, **options)
 
     CommandGraph._append_dispatch = note  # type: ignore[method-assign, assignment]
     try:
@@ -133,7 +133,8 @@ def warm_up(call: Callable[[], Any], seconds: float, each: float) -> int:
     return max(1, min(1000, int(each / least)))
 
 
-_Plan = tuple[Callable[[], contextlib.AbstractContextManager[Any]], Callable[[], Any]]
+_Enter = Callable[[], contextlib.AbstractContextManager[Any]]
+_Plan = tuple[_Enter, Callable[[], Any]]
 
 
 def alternate(plans: tuple[_Plan, _Plan], effort: Effort) -> list[list[float]]:
@@ -158,7 +159,7 @@ def try_case(trial: Trial, case: Case, *, is_cpu: bool, plans_only: bool = False
     """Measure one call with and without a form, or only compare the kernels of both plans."""
     work: Work = case.make()
     calls = work.call, work.without or work.call
-    enters = trial.also, lambda: _both(trial.also(), trial.without())
+    enters: tuple[_Enter, _Enter] = trial.also, lambda: _both(trial.also(), trial.without())
     results, kernels, replays = [], [], []
     for enter, call in zip(enters, calls, strict=True):
         with enter():

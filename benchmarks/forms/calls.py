@@ -192,6 +192,35 @@ def counting(size: int, bins: int, *, weighed: bool = False) -> Case:
     return Case(f"bincount({size}, {bins} bins{', weighed' if weighed else ''})", make)
 
 
+def keeping(count: int, one_of: int, function: str = "compact", *, waits: bool = False) -> Case:
+    """Return a call that keeps one of so many elements, or their indices; without a size, it waits."""
+
+    def make() -> Work:
+        mask = vd.asbuffer(np.random.default_rng(0).integers(0, one_of, count, np.int32) == 0)
+        x = vd.asbuffer(_values((count,)))
+        arrays = (mask,) if function == "nonzero" else (x, mask)
+        size = None if waits else count // one_of // 2
+        return Work(lambda: getattr(vd, function)(*arrays, size=size), is_recorded=not waits)
+
+    return Case(f"{function}({count}, one of {one_of}{'' if waits else ', size'})", make)
+
+
+def drawing(size: int) -> Case:
+    """Return a call that draws numbers, whose streams begin within a block; draws differ, as they go on."""
+
+    def make() -> Work:
+        generator: Any = vd.random.Generator(1)
+        generator.random(size=size + 1, dtype=np.float32)
+
+        def call() -> Any:
+            generator.random(size=size, dtype=np.float32)
+            return ()
+
+        return Work(call, is_recorded=False)
+
+    return Case(f"random({size}), from an odd place", make)
+
+
 def searching(length: int, wanted: int) -> Case:
     """Return a call of `vd.searchsorted`."""
 

@@ -1,15 +1,12 @@
 """The trials: which form of a kernel, how to plan without it, and the calls that choose it."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import vkdispatch as vd
 from benchmarks.forms.calls import (
     SEQUENCES,
     Case,
@@ -17,14 +14,27 @@ from benchmarks.forms.calls import (
     choosing,
     convolution,
     counting,
+    drawing,
+    keeping,
     on,
-    patched,
     product,
     searching,
     sequence,
     stacking,
     taking,
     transform,
+)
+from benchmarks.forms.without import (
+    change,
+    find_by_digits,
+    find_small_plane,
+    patch,
+    patch_transforms,
+    plan_as_gpu,
+    plan_by_digits,
+    plan_vector_as_matrix,
+    split_single_rows,
+    write_each,
 )
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
@@ -39,6 +49,7 @@ _counting, _weighing = (import_module(f"vkdispatch.selection.{name}") for name i
 _searching, _selection = (
     import_module(f"vkdispatch.selection.{name}") for name in ("searchsorted", "tuning")
 )
+_random = import_module("vkdispatch.random.launching")
 _reductions, _scans = (import_module(f"vkdispatch.{name}.planning") for name in ("reduce", "scans"))
 _passes, _fft_tuning = (import_module(f"vkdispatch.fft.plan.{name}") for name in ("passes", "tuning"))
 _calls, _long, _many = (import_module(f"vkdispatch.fft.many.{name}") for name in ("calls", "long", "passes"))
@@ -50,7 +61,8 @@ _taking, _transposing, _joining, _choosing = (
     import_module(f"vkdispatch.rearrange.{name}") for name in ("taking", "transposing", "joining", "choosing")
 )
 
-_NEVER = 1 << 60
+_NEVER, _MANY = 1 << 60, 1 << 30
+_SQUARE = on("transpose", 2048, 2048)
 
 
 class Trial(NamedTuple):
@@ -68,91 +80,12 @@ class Trial(NamedTuple):
     also: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-# ---- How to plan without a form --------------------------------------------------------------------------
-
-
-_tokens = count()
-
-
-def patch(module: Any, **attributes: Any) -> Callable[[], AbstractContextManager[None]]:
-    """Return what replaces attributes of a module for a while."""
-    return lambda: patched(module, **attributes)
-
-
-def patch_transforms(module: Any, **attributes: Any) -> Callable[[], AbstractContextManager[None]]:
-    """Return the same for transforms, whose kernels are kept by the limits of devices: these differ then."""
-    limits, token = _passes.device_limits, next(_tokens)
-
-    @contextlib.contextmanager
-    def enter() -> Iterator[None]:
-        with patched(_passes, device_limits=lambda: (*limits(), token)), patched(module, **attributes):
-            yield
-
-    return enter
-
-
-def change(table: Any, **numbers: Any) -> Callable[[], AbstractContextManager[None]]:
-    """Return what changes numbers of a tuning table for a while."""
-    return lambda: table.change(**numbers)
-
-
-def _plan_as_gpu(function: Any) -> Any:
-    """Return a planner of products that takes CPUs for GPUs."""
-    return lambda request: function(replace(request, device=replace(request.device, is_cpu=False)))
-
-
-def _plan_vector_as_matrix(request: Any) -> Any:
-    if request.device.is_cpu:
-        form = _products.choose_panel_form(request.kind, request.sink, request.sizes, request.device)
-        if _products.fits_panels(form, request.sizes):
-            return _products._plan_panels(request, form)
-    return _products._plan_tiles(request)
-
-
-def _find_by_digits(keys: Any, order: Any, rows: Any, k: int, plan: Any, graph: Any) -> Any:
-    """Return candidates as `topk.find_candidates`, by the radix select alone."""
-    module = import_module("vkdispatch.selection.topk_candidates")
-    uint32 = vd.uint32
-    together = module.choose_together(order, rows.count, rows.length)
-    group = _selection.choose_group(_selection.tuning.sample_group)
-    form = module.NarrowForm(order, group, together, _selection.tuning.sample_loads)
-    tiles = -(-rows.length // form.tile)
-    shape, limits = (rows.count, tiles, rows.length), (k, k)
-
-    def words(size: int) -> Any:
-        return _topk.function_buffer(size, uint32)
-
-    starts = words(rows.count * tiles + 1)
-    _topk.clear_buffer(starts, graph)
-    candidates, positions = _topk.function_buffer(rows.count * k, order.raw), words(rows.count * k)
-    states = _topk._select_code(keys, form, starts, limits, shape, keys.context, graph)
-    flags, sums = words(2 * rows.count * tiles * form.group), words(2 * rows.count * tiles)
-    module.make_exact_kernel(form)(
-        keys, keys, flags, sums, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    places = _topk.exclusive_sum(sums, graph=graph)
-    module.make_collect_exactly_kernel(form)(
-        keys, flags, places, candidates, positions, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    return candidates, positions
-
-
-def _plan_by_digits(length: int, k: int) -> Any:
-    return None if length < _selection.tuning.sample_length else _topk.Plan(0, 0, k)
-
-
-def _split_single_rows(device: Any, outer: int, *others: int, split: Any = _scans.split_by_rows) -> Any:
-    return split(device, outer, *others) if outer == 1 else None
-
-
-def _write_each(kernel: Any, place: Any, target: Any) -> None:
-    kernel.write(lambda entry, value: target.__setitem__(place.transposed_index(entry), value))
-
-
 # ---- The trials ------------------------------------------------------------------------------------------
 
 
 _as_gpu = patch(_topk, device_facts=lambda context=None: replace(device_facts(context), is_cpu=False))
+
+_LONG = (on("sort", 1 << 20), on("argsort", 1 << 17), on("sort", 3, 10000))
 
 _SORTS = (
     Trial(
@@ -217,18 +150,16 @@ _SORTS = (
                 _sort_plans.choose_tile(self._device, self._order.raw, self._payload_type)
             ),
         ),
-        cpu=(on("sort", 1 << 20), on("argsort", 1 << 17), on("sort", 3, 10000)),
+        cpu=_LONG,
     ),
-    Trial(
-        "sort runs sweep",
-        "CPUs: an invocation sorts a long run of keys",
-        "the launches of GPUs for devices without votes",
-        patch(
-            _sort_launching._LongSort,
-            _run_by_runs=lambda self: self._run_by_tiles(_sort_plans._choose_serial_tile(self._device, 2)),
-        ),
-        cpu=(on("sort", 1 << 20), on("argsort", 1 << 17), on("sort", 3, 10000)),
-    ),
+)
+
+_VECTORS = (
+    product((2048, 2048), (2048,)),
+    product((2048,), (2048, 2048)),
+    product((1 << 17, 16), (16,)),
+    product((1 << 20,), (1 << 20,)),
+    product((16, 256, 256), (16, 256, 1)),
 )
 
 _PRODUCTS = (
@@ -268,27 +199,15 @@ _PRODUCTS = (
         "matmul lines as vector",
         "CPUs: products with a vector without barriers",
         "the kernel of GPUs",
-        patch(_products, _plan_vector=_plan_as_gpu(_products._plan_vector)),
-        cpu=(
-            product((2048, 2048), (2048,)),
-            product((2048,), (2048, 2048)),
-            product((1 << 17, 16), (16,)),
-            product((1 << 20,), (1 << 20,)),
-            product((16, 256, 256), (16, 256, 1)),
-        ),
+        patch(_products, _plan_vector=plan_as_gpu(_products._plan_vector)),
+        cpu=_VECTORS,
     ),
     Trial(
         "matmul lines",
         "CPUs: products with a vector",
         "panels of matrices",
-        patch(_products, _plan_vector=_plan_vector_as_matrix),
-        cpu=(
-            product((2048, 2048), (2048,)),
-            product((2048,), (2048, 2048)),
-            product((1 << 17, 16), (16,)),
-            product((1 << 20,), (1 << 20,)),
-            product((16, 256, 256), (16, 256, 1)),
-        ),
+        patch(_products, _plan_vector=plan_vector_as_matrix),
+        cpu=_VECTORS,
     ),
     Trial(
         "matmul panels",
@@ -413,7 +332,7 @@ _TRANSFORMS = (
         "fft transposed passes",
         "passes of long lines are written through workgroup memory",
         "invocations write their columns",
-        patch_transforms(_many, _write_transposed=_write_each),
+        patch_transforms(_many, _write_transposed=write_each),
         (transform("fft", 1 << 20), transform("fft", 16, 1 << 20), transform("fft", 1 << 24)),
     ),
     Trial(
@@ -449,6 +368,8 @@ _TRANSFORMS = (
     ),
 )
 
+_FIRST = (on("topk", 1 << 20, k=16), on("topk", 16, 1 << 16, k=100))
+
 _SELECTIONS = (
     Trial(
         "topk rows",
@@ -464,7 +385,7 @@ _SELECTIONS = (
         "rows are sorted",
         patch(_topk, plan_narrowing=lambda *_: None),
         (on("topk", 1 << 24, k=16), on("topk", 64, 1 << 17, k=100), on("topk", 1 << 20, k=1000)),
-        (on("topk", 1 << 20, k=16), on("topk", 16, 1 << 16, k=100)),
+        _FIRST,
         also=change(_selection.tuning, row_longest=0),
     ),
     Trial(
@@ -473,28 +394,28 @@ _SELECTIONS = (
         "a workgroup takes the first elements of a row",
         patch(_topk, plan_narrowing=lambda *_: None),
         (on("topk", 1 << 12, 1 << 15, k=16), on("topk", 64, 1 << 17, k=100), on("topk", 1 << 20, k=100)),
-        (on("topk", 1 << 20, k=16), on("topk", 16, 1 << 16, k=100)),
+        _FIRST,
         also=change(_selection.tuning, row_longest=1 << 30),
     ),
     Trial(
         "topk sample",
         "a sample bounds the candidates",
         "radix select alone",
-        patch(_topk, plan_narrowing=_plan_by_digits, find_candidates=_find_by_digits),
+        patch(_topk, plan_narrowing=plan_by_digits, find_candidates=find_by_digits),
         (
             on("topk", 1 << 24, k=16),
             on("topk", 64, 1 << 17, k=100),
             on("topk", 1 << 20, k=1000),
             on("topk", 1 << 26, k=100),
         ),
-        (on("topk", 1 << 20, k=16), on("topk", 16, 1 << 16, k=100)),
+        _FIRST,
     ),
     Trial(
         "topk runs",
         "CPUs: invocations collect the candidates of runs",
         "workgroups flag the candidates of tiles",
         _as_gpu,
-        cpu=(on("topk", 1 << 20, k=16), on("topk", 16, 1 << 16, k=100)),
+        cpu=_FIRST,
     ),
     Trial(
         "bincount shared",
@@ -527,6 +448,93 @@ _SELECTIONS = (
         change(_selection.tuning, search_tops=0),
         (searching(1 << 20, 1 << 24), searching(1 << 24, 1 << 22), searching(30000, 1 << 22)),
         (searching(1 << 20, 1 << 18), searching(30000, 1 << 18)),
+    ),
+)
+
+_MOVES = (
+    Trial(
+        "transpose tiles",
+        "planes are transposed through workgroup memory",
+        "an invocation gathers each word",
+        patch(_transposing, find_plane=find_small_plane, _plan_narrow=lambda *_: None),
+        (on("transpose", 8192, 8192), on("transpose", 256, 256, 256)),
+        (on("transpose", 2048, 2048), on("transpose", 100, 100, 100)),
+    ),
+    Trial(
+        "transpose split",
+        "reversed axes are planes, one side of which is two axes",
+        "an invocation gathers each word",
+        patch(_transposing, find_plane=find_small_plane),
+        (on("transpose", 256, 256, 256), on("transpose", 1000, 30, 1000), on("transpose", 4096, 3, 4096)),
+        (on("transpose", 100, 100, 100), on("transpose", 500, 3, 500)),
+    ),
+    Trial(
+        "transpose blocks",
+        "small elements are transposed in the registers of words",
+        "elements are moved one by one",
+        patch(_transposing, _BLOCK_WORDS=()),
+        (on("transpose", 8192, 8192, kind=np.uint8), on("transpose", 8192, 8192, kind=np.float16), _SQUARE),
+        (on("transpose", 2048, 2048, kind=np.uint8), on("transpose", 2048, 2048, kind=np.float16), _SQUARE),
+    ),
+    Trial(
+        "transpose sector",
+        "parts of odd rows begin at multiples of what memory stores",
+        "they begin anywhere",
+        change(_transposing.tuning, sector=0),
+        (on("transpose", 8191, 8193), on("transpose", 1023, 1025)),
+        (on("transpose", 2047, 2049),),
+    ),
+    Trial(
+        "transpose strip",
+        "tiles follow each other in strips",
+        "row by row",
+        change(_transposing.tuning, strip=0),
+        (on("transpose", 8192, 8192), on("transpose", 30000, 30000, kind=np.uint8)),
+        (on("transpose", 2048, 2048),),
+    ),
+    Trial(
+        "compact sparse",
+        "tiles that keep few elements are written bit by bit",
+        "element by element",
+        change(_selection.tuning, flag_sparse=_MANY),
+        (keeping(1 << 24, 1000), keeping(1 << 24, 30), keeping(1 << 24, 1000, "nonzero")),
+        (keeping(1 << 20, 1000), keeping(1 << 20, 30), keeping(1 << 20, 1000, "nonzero")),
+    ),
+    Trial(
+        "compact few tiles",
+        "workgroups sum the counts of the tiles before by themselves",
+        "a scan of the counts",
+        change(_selection.tuning, flag_few=0),
+        (
+            keeping(1 << 24, 2, waits=True),
+            keeping(1 << 20, 2, waits=True),
+            keeping(1 << 16, 2, "nonzero", waits=True),
+        ),
+        (keeping(1 << 20, 2, waits=True), keeping(1 << 16, 2, "nonzero", waits=True)),
+    ),
+    Trial(
+        "random exchange",
+        "invocations exchange the words of blocks that begin within an element",
+        "each computes the blocks of its elements",
+        change(_random.tuning, exchange=0),
+        (drawing(1 << 24), drawing(1 << 20)),
+        (drawing(1 << 20),),
+    ),
+    Trial(
+        "sort serial",
+        "devices without votes: launches over tiles",
+        "CPUs' launches over long runs of keys",
+        patch(_sort_launching._LongSort, _run_by_tiles=lambda self, tile: self._run_by_runs()),
+        (on("sort", 1 << 22), on("sort", 1 << 18), on("argsort", 64, 1 << 16)),
+        also=patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
+    ),
+    Trial(
+        "sort serial blocks",
+        "devices without votes: a workgroup sorts the rows that fit its tile",
+        "CPUs' merge, an invocation for each row",
+        patch(_sort_plans, choose_form=lambda *_: _sort_plans.SortForm.MERGED),
+        (on("sort", 1 << 14, 1000), on("sort", 1 << 17, 100)),
+        also=patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
     ),
 )
 
@@ -575,7 +583,7 @@ _OTHERS = (
         "scan rows inside",
         "ranges of whole rows are independent",
         "tiles look back; on CPUs, partial results",
-        patch(_scans, split_by_rows=_split_single_rows),
+        patch(_scans, split_by_rows=split_single_rows),
         (on("cumsum", 1 << 14, 1000, axis=1), on("cumsum", 1 << 18, 64, axis=1)),
         (on("cumsum", 2000, 500, axis=1), on("cumsum", 1 << 14, 64, axis=1)),
     ),
@@ -636,4 +644,4 @@ _OTHERS = (
     ),
 )
 
-TRIALS = (*_SORTS, *_PRODUCTS, *_TRANSFORMS, *_SELECTIONS, *_OTHERS)
+TRIALS = (*_SORTS, *_PRODUCTS, *_TRANSFORMS, *_SELECTIONS, *_MOVES, *_OTHERS)
