@@ -322,23 +322,6 @@ _TRANSFORMS = (
         cpu=(transform("fft", 1 << 18), transform("fft", 64, 1024), transform("fft", 512, 512, axis=0)),
     ),
     Trial(
-        "fft packed",
-        "CPUs: complex numbers are stored as words of 64 bits",
-        "as vectors",
-        patch_transforms(_trace, word_type=lambda kind: kind),
-        cpu=(
-            transform("fft", 1 << 12, 64),
-            transform("fft", 16, 100),
-            transform("fft", 1 << 14, 16),
-            transform("fft", 64, 30, 32, axis=1),
-            transform("fft", 256, 240),
-            transform("fft", 1 << 16, 3),
-            transform("fft", 1 << 10, 37),
-            transform("fft", 3 << 17),
-            convolution(16, 64, 64),
-        ),
-    ),
-    Trial(
         "fft transposed passes",
         "passes of long lines are written through workgroup memory",
         "invocations write their columns",

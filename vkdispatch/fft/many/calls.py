@@ -68,7 +68,7 @@ def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass |
     with fft_context(transform.shape, transform.axis, **options, most=most) as context:
         output = (transform.output_map, transform.output_type)
         read = (transform.input_type, transform.input_map)
-        io = context.make_io_manager(*output, *read, separate=transform.separate, words=not r2c)
+        io = context.make_io_manager(*output, *read, separate=transform.separate)
         with tracing_for(kernel=transform.kernel_index):
             io.read_input(r2c=r2c, inverse=inverse, signal_range=transform.signal_range)
             context.execute(inverse)

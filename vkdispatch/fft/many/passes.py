@@ -441,7 +441,7 @@ def _make_pass_kernel(
     )
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = transform.annotation_of(compute_type)
+    scratch = buffer_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
@@ -451,14 +451,14 @@ def _make_pass_kernel(
         if first:
             kernel.read(place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = transform.unwrap(mine[-1] if last else mine[0])
+            source = mine[-1] if last else mine[0]
             kernel.read(lambda entry: source[place.local_index(entry)])
         kernel.transform(inverse)
         if last:
             kernel.write(place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
         _apply_twiddles(kernel, place, compute_type, inverse)
-        target = transform.unwrap(mine[-1])
+        target = mine[-1]
         if staged:
             _write_transposed(kernel, place, target)
         else:
