@@ -340,7 +340,7 @@ def _list_sorts() -> None:
     _call(
         "sort of int32",
         lambda n: _trial(vd.sort, np.sort, _integers(n + 7)),
-        (sorting, f"{tiles} {sweeps} {serial} {runs} match votes few_tiles"),
+        (sorting, f"{tiles} {sweeps} {serial} {runs} match"),
     )
     _call(
         "argsort of float32",

@@ -5,7 +5,7 @@ from enum import Enum
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, DeviceFacts, Number, Table
+from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table
 from vkdispatch.families.values import word_count
 from vkdispatch.shader.program import parse_check
 from vkdispatch.sorting.tile import TileForm
@@ -40,10 +40,6 @@ class Tuning(Table, family="sorting"):
     short = Number(40, (16, 24, 32, 40, 48, 64))
     # How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.
     match = Number(1, (0, 1))
-    # Whether digits are counted by votes, instead of by one atomic for each key (0 or 1).
-    votes = Number(0, (0, 1))
-    # The most tiles whose counts one invocation sums up.
-    few_tiles = Number(64, (16, 64, 256), found_on=H200_AND_LLVMPIPE)
     # Whether one launch does a digit (0 or 1). Whether the device lets workgroups wait is no matter of speed.
     onesweep = Number(1)
     # Tiles that a look-back reads at once.

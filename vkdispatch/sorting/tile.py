@@ -226,22 +226,11 @@ class Tile:
         vc.subgroup_barrier()
         return [self.memory[mask].to_register("tile_peers")]
 
-    def count_key(self, digit: Any, bits: int, exists: Any, *, by_votes: bool) -> None:
-        """Count a key in the table of its subgroup where it exists.
-
-        With `by_votes`, a subgroup counts equal digits at once. Otherwise each key takes an atomic.
-        """
+    def count_key(self, digit: Any, exists: Any) -> None:
+        """Count a key in the table of its subgroup where it exists."""
         entry = (self.team * self.form.bins + digit).to_register()
-        if not by_votes:
-            with vc.if_block(exists):
-                vc.atomic_add(self.memory[entry], 1)
-            return
-        peers = self._find_peers(digit, bits)
-        votes = vc.subgroup_ballot(exists)
-        peers = [word & votes[i] for i, word in enumerate(peers)]
-        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
-        with vc.if_block(vc.all(exists, lower == 0)):
-            vc.atomic_add(self.memory[entry], _bit_count(peers))
+        with vc.if_block(exists):
+            vc.atomic_add(self.memory[entry], 1)
 
     def _find_peers(self, digit: Any, bits: int) -> list[Any]:
         """Return, as bits of words, the invocations of the subgroup whose key has the same digit."""
