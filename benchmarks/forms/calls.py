@@ -314,7 +314,7 @@ class _Tensor:
         return self._tensor.data().copy()
 
 
-SEQUENCES = (("adds", 1024, 100), ("steps", 1 << 16, 100))
+SEQUENCES = (("adds", 1024, 100), ("adds", 1 << 16, 100), ("steps", 1024, 100), ("steps", 1 << 14, 100))
 
 
 def sequence(name: str, size: int, times: int) -> Case:
