@@ -108,7 +108,7 @@ _SORTS = (
         "tiles are ranked by matching digits in one workgroup",
         "by splits bit by bit",
         change(_sort_plans.tuning, match=0),
-        (on("sort", 1 << 14, 1024), on("sort", 1 << 17, 100), on("argsort", 256, 4000), on("sort", 1 << 24)),
+        (on("sort", 1 << 14, 1024), on("argsort", 1 << 12, 1000), on("argsort", 256, 4000), on("sort", 1 << 12, 1000, kind=np.int64), on("sort", 1 << 12, 4000, kind=np.int8)),
     ),
     Trial(
         "sort onesweep",
@@ -253,7 +253,7 @@ _TRANSFORMS = (
         "lines of a few invocations are written from workgroup memory",
         "invocations write their lines",
         change(_fft_tuning.tuning, few_threads=0),
-        (transform("fft", 1 << 17, 100), transform("fft", 1 << 17, 60), transform("fft", 1 << 17, 120)),
+        (*(transform("fft", 1 << 17, length) for length in (35, 49, 60, 77, 100, 120))),
     ),
     Trial(
         "fft pairs",
@@ -318,7 +318,7 @@ _TRANSFORMS = (
         "passes of long lines are written through workgroup memory",
         "invocations write their columns",
         patch_transforms(_many, _write_transposed=write_each),
-        (transform("fft", 1 << 20), transform("fft", 16, 1 << 20), transform("fft", 1 << 24)),
+        (transform("fft", 64, 1 << 16), transform("fft", 10**6), transform("fft", 1 << 20), transform("fft", 16, 1 << 20), transform("fft", 1 << 24)),
     ),
     Trial(
         "fft planes",
@@ -339,9 +339,9 @@ _TRANSFORMS = (
         "invocations read their rows",
         change(_fft_tuning.tuning, plane_staged_width=0),
         (
-            transform("fft2", 1 << 14, 32, 32),
-            transform("fft2", 1 << 16, 8, 8),
-            transform("fft2", 1 << 15, 16, 16),
+            *(transform("fft2", 1 << 20 >> 2 * bits, 4 << bits, 4 << bits) for bits in range(4)),
+            transform("fft2", 1 << 14, 64, 4),
+            convolution(1 << 16, 8, 8),
         ),
     ),
     Trial(
@@ -419,6 +419,14 @@ _SELECTIONS = (
         (counting(1 << 18, 256, weighed=True),),
     ),
     Trial(
+        "searchsorted memory",
+        "workgroup memory holds a table or every n-th element of it",
+        "the table stays in its buffer",
+        change(_selection.tuning, search_whole=0, search_tops=0),
+        (searching(100, 1 << 24), searching(1000, 1 << 24), searching(4000, 1 << 22), searching(1 << 22, 1 << 16)),
+        (searching(100, 1 << 20), searching(1000, 1 << 20), searching(1 << 20, 1 << 16)),
+    ),
+    Trial(
         "searchsorted whole",
         "workgroup memory holds a short table",
         "every n-th element of it",
@@ -466,7 +474,7 @@ _MOVES = (
         "parts of odd rows begin at multiples of what memory stores",
         "they begin anywhere",
         change(_transposing.tuning, sector=0),
-        (on("transpose", 8191, 8193), on("transpose", 1023, 1025)),
+        (on("transpose", 8191, 8193), on("transpose", 4097, 4099), on("transpose", 4097, 4099, kind=np.float64)),
         (on("transpose", 2047, 2049),),
     ),
     Trial(
@@ -474,7 +482,7 @@ _MOVES = (
         "tiles follow each other in strips",
         "row by row",
         change(_transposing.tuning, strip=0),
-        (on("transpose", 8192, 8192), on("transpose", 30000, 30000, kind=np.uint8)),
+        (on("transpose", 8192, 8192), on("transpose", 1 << 20, 64), on("transpose", 64, 1 << 20), on("transpose", 4096, 4096, kind=np.float64)),
         (on("transpose", 2048, 2048),),
     ),
     Trial(
@@ -491,7 +499,7 @@ _MOVES = (
         "a scan of the counts",
         change(_selection.tuning, flag_few=0),
         (
-            keeping(1 << 24, 2, waits=True),
+            keeping(1 << 24, 2, waits=True), keeping(1 << 23, 2, waits=True),
             keeping(1 << 20, 2, waits=True),
             keeping(1 << 16, 2, "nonzero", waits=True),
         ),
