@@ -108,7 +108,13 @@ _SORTS = (
         "tiles are ranked by matching digits in one workgroup",
         "by splits bit by bit",
         change(_sort_plans.tuning, match=0),
-        (on("sort", 1 << 14, 1024), on("argsort", 1 << 12, 1000), on("argsort", 256, 4000), on("sort", 1 << 12, 1000, kind=np.int64), on("sort", 1 << 12, 4000, kind=np.int8)),
+        (
+            on("sort", 1 << 14, 1024),
+            on("argsort", 1 << 12, 1000),
+            on("argsort", 256, 4000),
+            on("sort", 1 << 12, 1000, kind=np.int64),
+            on("sort", 1 << 12, 4000, kind=np.int8),
+        ),
     ),
     Trial(
         "sort onesweep",
@@ -253,7 +259,7 @@ _TRANSFORMS = (
         "lines of a few invocations are written from workgroup memory",
         "invocations write their lines",
         change(_fft_tuning.tuning, few_threads=0),
-        (*(transform("fft", 1 << 17, length) for length in (35, 49, 60, 77, 100, 120))),
+        tuple(transform("fft", 1 << 17, length) for length in (35, 49, 60, 77, 100, 120)),
     ),
     Trial(
         "fft pairs",
@@ -318,7 +324,13 @@ _TRANSFORMS = (
         "passes of long lines are written through workgroup memory",
         "invocations write their columns",
         patch_transforms(_many, _write_transposed=write_each),
-        (transform("fft", 64, 1 << 16), transform("fft", 10**6), transform("fft", 1 << 20), transform("fft", 16, 1 << 20), transform("fft", 1 << 24)),
+        (
+            transform("fft", 64, 1 << 16),
+            transform("fft", 10**6),
+            transform("fft", 1 << 20),
+            transform("fft", 16, 1 << 20),
+            transform("fft", 1 << 24),
+        ),
     ),
     Trial(
         "fft planes",
@@ -423,7 +435,12 @@ _SELECTIONS = (
         "workgroup memory holds a table or every n-th element of it",
         "the table stays in its buffer",
         change(_selection.tuning, search_whole=0, search_tops=0),
-        (searching(100, 1 << 24), searching(1000, 1 << 24), searching(4000, 1 << 22), searching(1 << 22, 1 << 16)),
+        (
+            searching(100, 1 << 24),
+            searching(1000, 1 << 24),
+            searching(4000, 1 << 22),
+            searching(1 << 22, 1 << 16),
+        ),
         (searching(100, 1 << 20), searching(1000, 1 << 20), searching(1 << 20, 1 << 16)),
     ),
     Trial(
@@ -474,7 +491,11 @@ _MOVES = (
         "parts of odd rows begin at multiples of what memory stores",
         "they begin anywhere",
         change(_transposing.tuning, sector=0),
-        (on("transpose", 8191, 8193), on("transpose", 4097, 4099), on("transpose", 4097, 4099, kind=np.float64)),
+        (
+            on("transpose", 8191, 8193),
+            on("transpose", 4097, 4099),
+            on("transpose", 4097, 4099, kind=np.float64),
+        ),
         (on("transpose", 2047, 2049),),
     ),
     Trial(
@@ -482,7 +503,12 @@ _MOVES = (
         "tiles follow each other in strips",
         "row by row",
         change(_transposing.tuning, strip=0),
-        (on("transpose", 8192, 8192), on("transpose", 1 << 20, 64), on("transpose", 64, 1 << 20), on("transpose", 4096, 4096, kind=np.float64)),
+        (
+            on("transpose", 8192, 8192),
+            on("transpose", 1 << 20, 64),
+            on("transpose", 64, 1 << 20),
+            on("transpose", 4096, 4096, kind=np.float64),
+        ),
         (on("transpose", 2048, 2048),),
     ),
     Trial(
@@ -499,7 +525,8 @@ _MOVES = (
         "a scan of the counts",
         change(_selection.tuning, flag_few=0),
         (
-            keeping(1 << 24, 2, waits=True), keeping(1 << 23, 2, waits=True),
+            keeping(1 << 24, 2, waits=True),
+            keeping(1 << 23, 2, waits=True),
             keeping(1 << 20, 2, waits=True),
             keeping(1 << 16, 2, "nonzero", waits=True),
         ),
