@@ -104,19 +104,6 @@ _SORTS = (
         (on("sort", 1 << 14, 1024), on("sort", 1 << 17, 100), on("sort", 4000), on("argsort", 256, 4000)),
     ),
     Trial(
-        "sort match",
-        "tiles are ranked by matching digits in one workgroup",
-        "by splits bit by bit",
-        change(_sort_plans.tuning, match=0),
-        (
-            on("sort", 1 << 14, 1024),
-            on("argsort", 1 << 12, 1000),
-            on("argsort", 256, 4000),
-            on("sort", 1 << 12, 1000, kind=np.int64),
-            on("sort", 1 << 12, 4000, kind=np.int8),
-        ),
-    ),
-    Trial(
         "sort onesweep",
         "one launch does a digit",
         "three launches",

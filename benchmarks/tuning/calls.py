@@ -340,7 +340,7 @@ def _list_sorts() -> None:
     _call(
         "sort of int32",
         lambda n: _trial(vd.sort, np.sort, _integers(n + 7)),
-        (sorting, f"{tiles} {sweeps} {serial} {runs} match"),
+        (sorting, f"{tiles} {sweeps} {serial} {runs}"),
     )
     _call(
         "argsort of float32",
@@ -350,7 +350,7 @@ def _list_sorts() -> None:
     _call(
         "sort of rows of 2000",
         lambda n: _trial(vd.sort, np.sort, _integers(max(4, n // 2000), 2000)),
-        (sorting, "block_group block_items match merge_long merge_rows"),
+        (sorting, "block_group block_items merge_long merge_rows"),
     )
     _call(
         "argsort of rows of 500",
