@@ -221,14 +221,16 @@ def drawing(size: int) -> Case:
     return Case(f"random({size}), from an odd place", make)
 
 
-def searching(length: int, wanted: int) -> Case:
-    """Return a call of `vd.searchsorted`."""
+def searching(length: int, wanted: int, *, by_order: bool = False) -> Case:
+    """Return a call of `vd.searchsorted`, with a sorted table, or with the order of another one."""
 
     def make() -> Work:
-        table, x = vd.asbuffer(np.sort(_values((length,)))), vd.asbuffer(_values((wanted,)))
-        return Work(lambda: vd.searchsorted(table, x))
+        host = _values((length,))
+        order = vd.asbuffer(np.argsort(host).astype(np.int32)) if by_order else None
+        table, x = vd.asbuffer(host if by_order else np.sort(host)), vd.asbuffer(_values((wanted,)))
+        return Work(lambda: vd.searchsorted(table, x, sorter=order))
 
-    return Case(f"searchsorted({length}, {wanted} values)", make)
+    return Case(f"searchsorted({length}, {wanted} values{', sorter' if by_order else ''})", make)
 
 
 def _make_axpy(size: int, kind: Any) -> Work:

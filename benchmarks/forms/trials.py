@@ -271,13 +271,6 @@ _TRANSFORMS = (
         (transform("fft", 1 << 16, 97), transform("fft", 1 << 13, 1009), transform("fft", 1 << 12, 2017)),
     ),
     Trial(
-        "fft long lines",
-        "lines of 8192 fill the registers of two workgroups",
-        "the radices of other lengths",
-        change(_fft_tuning.tuning, lines_of_all_registers=()),
-        (transform("fft", 1 << 11, 8192), transform("fft", 128, 8192)),
-    ),
-    Trial(
         "fft real",
         "real lines as complex ones of half the length",
         "complex lines of the same length",
@@ -443,7 +436,11 @@ _SELECTIONS = (
         "workgroup memory holds every n-th element of a long table",
         "the table stays in its buffer",
         change(_selection.tuning, search_tops=0),
-        (searching(1 << 20, 1 << 24), searching(1 << 24, 1 << 22), searching(30000, 1 << 22)),
+        (
+            searching(1 << 20, 1 << 22, by_order=True),
+            searching(1 << 14, 1 << 22, by_order=True),
+            searching(1 << 24, 1 << 22),
+        ),
         (searching(1 << 20, 1 << 18), searching(30000, 1 << 18)),
     ),
 )

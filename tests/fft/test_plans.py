@@ -111,12 +111,6 @@ def test_convolutions_exchange_seldom(n: int) -> None:
     assert n not in stages or len(plans[0].split.radices) == stages[n]
 
 
-@pytest.mark.usefixtures("plans_of_gpus")
-def test_longest_lines_recompute_addresses() -> None:
-    for length, twice in ((4096, False), (8192, True)):
-        assert ("gl_NumWorkGroups" in vd.fft.make_fft_shader((2, length)).get_src().code) == twice
-
-
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [

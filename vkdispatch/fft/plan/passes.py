@@ -516,21 +516,7 @@ def plan_real(
     return plan if size <= get_context().max_shared_memory else None
 
 
-# ---- Plans for lines of special lengths: short lines, primes, and lines that fill the registers ----------
-
-
-def plan_long_line(transform: Transform) -> Pass | None:
-    """Plan the pass of lines that fill the registers; None for other lines."""
-    known = {length: (radices, threads) for length, radices, threads in tuning.lines_of_all_registers}
-    is_other = transform.is_mapped or transform.r2c or transform.separate
-    if is_other or transform.length not in known or device_facts().is_cpu:
-        return None
-    radices, threads = known[transform.length]
-    most = get_context().max_invocations_along_x
-    if transform.stride > 1 or transform.compute_type is not complex64 or threads > most:
-        return None
-    split = Split(transform.length, radices, threads)
-    return plan_pass(transform.shape, transform.axis, transform.compute_type, PassChoices(split=split))
+# ---- Plans for lines of special lengths: short lines and primes ----------
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:
