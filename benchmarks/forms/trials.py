@@ -34,7 +34,6 @@ from benchmarks.forms.without import (
     plan_by_digits,
     plan_vector_as_matrix,
     split_single_rows,
-    write_each,
 )
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
@@ -298,19 +297,6 @@ _TRANSFORMS = (
         "one pass with workgroup memory, or passes of lines",
         change(_fft_tuning.tuning, column_least_values=_NEVER),
         cpu=(transform("fft", 1 << 18), transform("fft", 64, 1024), transform("fft", 512, 512, axis=0)),
-    ),
-    Trial(
-        "fft transposed passes",
-        "passes of long lines are written through workgroup memory",
-        "invocations write their columns",
-        patch_transforms(_many, _write_transposed=write_each),
-        (
-            transform("fft", 64, 1 << 16),
-            transform("fft", 10**6),
-            transform("fft", 1 << 20),
-            transform("fft", 16, 1 << 20),
-            transform("fft", 1 << 24),
-        ),
     ),
     Trial(
         "fft planes",

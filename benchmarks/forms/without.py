@@ -100,8 +100,3 @@ def split_single_rows(device: Any, outer: int, *others: int, split: Any = _scans
 def find_small_plane(*args: Any, find: Any = _transposing.find_plane) -> Any:
     """Return a plane that is too small for tiles."""
     return replace(find(*args), batches=2, rows=1, columns=1)
-
-
-def write_each(kernel: Any, place: Any, target: Any) -> None:
-    """Write the columns of a pass as its invocations hold them."""
-    kernel.write(lambda entry, value: target.__setitem__(place.transposed_index(entry), value))
