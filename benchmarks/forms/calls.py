@@ -103,19 +103,24 @@ def product(a: tuple[int, ...], b: tuple[int, ...], kind: Any = np.float32, **op
 
 
 def transform(function: str, *shape: int, kind: Any = np.complex64, **options: Any) -> Case:
-    """Return a transform in place, whose values stay of one size."""
+    """Return a transform in place. Values stay of one size, but for those of `irfft`, which grow."""
+    is_real = function in ("rfft", "irfft")
 
     def make() -> Work:
-        host = _values(shape, np.float32 if function.startswith("r") else kind)
-        buffer: Any = vd.asrfftbuffer(host) if function.startswith("r") else vd.asbuffer(host)
-        write = buffer.write_real if function.startswith("r") else buffer.write
+        host = _values(shape, np.float32 if is_real else kind)
+        buffer: Any = vd.asrfftbuffer(host) if is_real else vd.asbuffer(host)
         call = getattr(vd.fft, function)
+
+        def reset() -> None:
+            (buffer.write_real if is_real else buffer.write)(host)
+            if function == "irfft":
+                vd.fft.rfft(buffer, norm="ortho")
 
         def run() -> Any:
             call(buffer, norm="ortho", **options)
             return _Spectrum(buffer)
 
-        return Work(run, reset=lambda: write(host))
+        return Work(run, reset=reset)
 
     return Case(f"{function}({_text(shape, kind if kind is not np.complex64 else np.float32)})", make)
 

@@ -274,7 +274,12 @@ _TRANSFORMS = (
         "real lines as complex ones of half the length",
         "complex lines of the same length",
         patch_transforms(_calls, _make_real_fft=lambda transform: None),
-        (transform("rfft", 1 << 14, 1024), transform("rfft", 1 << 18, 64), transform("rfft", 256, 16384)),
+        (
+            *(transform("rfft", 1 << 24 >> bits, 1 << bits) for bits in (4, 5, 6, 10)),
+            *(transform("irfft", 1 << 24 >> bits, 1 << bits) for bits in (4, 6, 10)),
+            transform("rfft", 1 << 17, 100),
+            transform("irfft", 256, 16384),
+        ),
         (transform("rfft", 1 << 8, 1024), transform("rfft", 1 << 12, 64), transform("rfft", 64, 4096)),
     ),
     Trial(
