@@ -495,19 +495,6 @@ _MOVES = (
         (keeping(1 << 20, 1000), keeping(1 << 20, 30), keeping(1 << 20, 1000, "nonzero")),
     ),
     Trial(
-        "compact few tiles",
-        "workgroups sum the counts of the tiles before by themselves",
-        "a scan of the counts",
-        change(_selection.tuning, flag_few=0),
-        (
-            keeping(1 << 24, 2, waits=True),
-            keeping(1 << 23, 2, waits=True),
-            keeping(1 << 20, 2, waits=True),
-            keeping(1 << 16, 2, "nonzero", waits=True),
-        ),
-        (keeping(1 << 20, 2, waits=True), keeping(1 << 16, 2, "nonzero", waits=True)),
-    ),
-    Trial(
         "random exchange",
         "invocations exchange the words of blocks that begin within an element",
         "each computes the blocks of its elements",

@@ -395,7 +395,7 @@ def _list_selections() -> None:
                 ),
                 below,
             ),
-            (selection, "flag_group flag_loads flag_sparse flag_unroll flag_few"),
+            (selection, "flag_group flag_loads flag_sparse flag_unroll"),
         )
     _call(
         "unique",
