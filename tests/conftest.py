@@ -26,13 +26,25 @@ from vkdispatch.base.contexts.current import destroy_context, find_current_conte
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families import tuning as facts
-from vkdispatch.shader.building import check_features
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.variants import SUBGROUP_BITS, find_lacks
+from vkdispatch.shader.traced.generation import check_features
+from vkdispatch.shader.traced.lacks import SUBGROUP_BITS, find_lacks
 
 _WARNING = 0x100
+
+
+def _measure_machine() -> int:
+    """Return the bytes of memory of this machine; 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 # Bytes that a process may have before its context ends, and that it may grow by before that happens again.
-_MAX_MEMORY, _GROWTH = 5 << 28, 1 << 29
+# Together the workers take a quarter of the memory of the machine, where that is more.
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_MAX_MEMORY, _GROWTH = max(5 << 28, _measure_machine() // (4 * _WORKERS)), 1 << 29
 _memory_kept = 0
 _INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
 _HOW = ", kernels are interpreted" if _INTERPRETED else ""

@@ -145,9 +145,9 @@ class Sketch:
     def pick(self, options: Sequence[Any]) -> Any:
         return self.choices.pick(options)
 
-    def shape(self, least: int = 0, most: int = 3, smallest: int = 0) -> Shape:
+    def shape(self, least: int = 0, most: int = 5, smallest: int = 0) -> Shape:
         """Return a shape, of not too many elements."""
-        axes = self.pick([axes for axes in (1, 2, 3, 0) if least <= axes <= most])
+        axes = self.pick([axes for axes in (1, 2, 3, 0, 4, 5) if least <= axes <= most])
         if axes == 1 and self.chance(12):
             return (int(self.pick(_LONG)),)
         sizes: list[int] = []
@@ -286,7 +286,7 @@ class Sketch:
         if how == 17:
             wrong = self.pick(["shape", "dtype", "array", "number"])
             if wrong == "array":
-                self.option(name, f"np.zeros({shape}, np.float32)")
+                self.option(name, f"np.zeros({(*shape, 2)}, np.float32)")
             elif wrong == "number":
                 self.option(name, "3")
             else:

@@ -7,7 +7,6 @@ import re
 # function, message, where it is said
 _STATED: tuple[tuple[str, str, str], ...] = (
     (r"vd\.(min|max)", "does not have an identity", "min: `initial` is needed for a `where`"),
-    (r"vd\.", "the result would have . axes", "buffers have up to three axes"),
     (r"vd\.", "in a graph; pass size=", "selection: in a graph size= is the only way"),
     (
         r"vd\.asrfftbuffer",

@@ -104,12 +104,12 @@ def _begin(sketch: Sketch) -> bool:
 
 
 def _size(sketch: Sketch) -> tuple[str, Shape]:
-    shape = sketch.shape(0, 3)
+    shape = sketch.shape()
     text = str(shape)
     if len(shape) == 1 and sketch.chance(50):
         text = str(shape[0])
     if sketch.chance(4):
-        text = sketch.pick(["-1", "2.5", "(1, 2, 3, 4)", "True", "'3'", "(2, -1)"])
+        text = sketch.pick(["-1", "2.5", "True", "'3'", "(2, -1)"])
         sketch.refuses("size")
     return text, shape
 
@@ -265,7 +265,7 @@ def _permutation(sketch: Sketch) -> Case:
 def _shuffle(sketch: Sketch) -> Case:
     _begin(sketch)
     case = sketch.case
-    kind, shape = sketch.kind(KINDS), sketch.shape(1)
+    kind, shape = sketch.kind(KINDS), sketch.shape(1, 3)
     name = sketch.array(kind, shape, "small" if kind in VECTORS else "bits")
     axis, right = sketch.axis(len(shape), none=False) if sketch.chance(50) else ("0", True)
     if axis != "0":

@@ -100,7 +100,7 @@ def _target(sketch: Sketch, kind: str, shape: tuple[int, ...]) -> str:
 
 def _scaled(sketch: Sketch) -> Case:
     case = sketch.case
-    kind, shape = sketch.kind(_KINDS), sketch.shape(1, smallest=1)
+    kind, shape = sketch.kind(_KINDS), sketch.shape(1, 3, smallest=1)
     out = _target(sketch, kind, shape)
     name = sketch.array(kind, shape, "small")
     factor, right = _number(sketch, kind)
@@ -120,7 +120,7 @@ def _copied(sketch: Sketch) -> Case:
     """Write a call with a buffer of another dtype."""
     case = sketch.case
     every = (*_KINDS, "vec2", "ivec3", "complex64", "uvec4", "bool_", "complex128", "dvec2", "vec4")
-    kind, shape = sketch.kind(every), sketch.shape(1, smallest=1)
+    kind, shape = sketch.kind(every), sketch.shape(1, 3, smallest=1)
     other = kind if sketch.chance(40) else sketch.kind(every)
     out = _target(sketch, kind, shape)
     name = sketch.array(other, shape, "small")

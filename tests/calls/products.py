@@ -61,6 +61,8 @@ def _matmul(sketch: Sketch) -> Case:
         a = (batch, *shape_a)
     if form in (2, 6):
         b = (batch if sketch.chance(80) else 1, *shape_b)
+    if form == 0:
+        a, b = (sketch.pick([(), (3,), (2, 1), (2, 3), (2, 1, 1)]) + sides for sides in (shape_a, shape_b))
     if sketch.chance(4):
         b = sketch.pick([(*b[:-1], b[-1] + 1), (b[0] + 1, *b[1:]), ()])
     fill = sketch.pick(["small", "normal", "few", "wild"])

@@ -12,8 +12,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.compute_plan import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, u8, u32, v4
 from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.ir import Declare, Kernel, Store, walk
-from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.compiler.passes.coarsen import choose_elements, coarsen
 
 

@@ -27,7 +27,7 @@ from vkdispatch.codegen.abbreviations import (
 )  # fmt: skip
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 
 from .tracing import compile_glsl, compiled, statements, trace
 

@@ -16,9 +16,9 @@ from tests.codegen.tracing import compile_glsl, trace
 from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, c128, f16, f32, f64, i16, i32, i64, m2, u32, v3
 from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.ir import ShaderFlags
-from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.compiler.passes.diagnostics import (
     BRACES,
     PERCENT,

@@ -30,7 +30,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 
 from .tracing import compiled, statements, trace
 

@@ -13,11 +13,11 @@ from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32, u64
 from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.interpreter.execution import run_kernel
 from vkdispatch.compiler.interpreter.memory import Cells
 from vkdispatch.compiler.interpreter.program import Memory
 from vkdispatch.compiler.ir import Kernel, Op, Storage, expressions_of, nodes, walk
-from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.compiler.passes.widen import widen
 
 WIDE = Variant(addressed=True, wide=True)

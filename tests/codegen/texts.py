@@ -55,7 +55,7 @@ from vkdispatch.codegen.abbreviations import (  # noqa: E402
     v3,
     v4,
 )
-from vkdispatch.compiler.ir.statements import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant  # noqa: E402
+from vkdispatch.compiler.forms import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant  # noqa: E402
 
 LACKS_ALL = frozenset({*STORAGE.values(), FLOAT16, INT16, INT64, SHORT_ARGUMENTS})
 LACKS_CLASSES = frozenset({"arithmetic", "clustered"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 
 try:
     import vkdispatch_native

@@ -21,7 +21,7 @@ from vkdispatch.codegen.random import philox4x32
 from vkdispatch.control_flow.replacement import choose_callee
 
 COUNT = 4
-SIZES = [63, 64, 65, 1000, 4000]
+SIZES = [63, 64, 65, 1100]
 FEW_SIZES = [63, 64, 65, 100]
 TABLE = [(7 * j) % 11 for j in range(200)]
 LOOPS: list[tuple[Callable[..., Any], int]] = []

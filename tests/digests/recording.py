@@ -72,7 +72,7 @@ _CASES = {"families": _call_families, "arrays": _call_arrays, "language": _run_l
 def record(group: str, texts: Path | None = None) -> Digests:
     """Make the calls of a group; return the digests of the kernels and results of each."""
     import vkdispatch as vd
-    from vkdispatch.shader.program import find_loop_limit
+    from vkdispatch.shader.traced.program import find_loop_limit
 
     find_loop_limit(vd.get_context())  # measured by a kernel once for each driver, and kept on disk
     found: Digests = {}

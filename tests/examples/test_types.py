@@ -49,14 +49,15 @@ def _run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def _mypy(folder: Path) -> Errors:
+def _mypy(folder: Path, cache: Path) -> Errors:
     (folder / "mypy.ini").write_text(_MYPY)
-    output = _run(folder, "mypy", "--config-file=mypy.ini", "--hide-error-context", ".")
+    kept = f"--cache-dir={cache}"
+    output = _run(folder, "mypy", "--config-file=mypy.ini", "--hide-error-context", kept, ".")
     found = re.findall(r"^(\S+):(\d+): error: (.*)$", output, re.MULTILINE)
     return {(file, int(line)): message for file, line, message in found}
 
 
-def _pyright(folder: Path) -> Errors:
+def _pyright(folder: Path, _: Path) -> Errors:
     (folder / "pyrightconfig.json").write_text(json.dumps(_PYRIGHT))
     output = json.loads(_run(folder, "pyright", "--outputjson", "--pythonpath", sys.executable))
     return {
@@ -85,9 +86,12 @@ def pages(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("check", [_mypy, _pyright], ids=["mypy", "pyright"])
-def test_documentation_and_calls(check: Callable[[Path], Errors], pages: Path) -> None:
+def test_documentation_and_calls(
+    check: Callable[[Path, Path], Errors], pages: Path, pytestconfig: pytest.Config
+) -> None:
     pytest.importorskip(check.__name__.strip("_"))
-    errors = check(pages)
+    # What mypy knows of the package is kept for the next run.
+    errors = check(pages, pytestconfig.cache.mkdir("mypy-of-pages"))
     lines = (pages / "typed_calls.py").read_text().splitlines()
     marked = {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
     refused = {line for file, line in errors if file == "typed_calls.py"}

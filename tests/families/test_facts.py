@@ -10,7 +10,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import AMD, INTEL, NVIDIA, device_facts
-from vkdispatch.scans.planning import choose_lanes
+from vkdispatch.scans.planning import make_planner
 from vkdispatch.sorting.planning import choose_tile
 
 BASIC, ARITHMETIC, BALLOT, SHUFFLE, SHIFT = 0x1, 0x4, 0x8, 0x10, 0x20
@@ -68,7 +68,7 @@ def test_operations_are_those_of_all_devices(missing):
 )
 def test_families_plan_by_them(changes, scans, sorts):
     facts = of(*changes)
-    lanes = choose_lanes(facts, dtype.float32)
+    lanes = make_planner(facts).choose_lanes(dtype.float32)
     assert (lanes.size, lanes.has_shuffle) == scans
     assert choose_tile(facts, dtype.uint32, None).subgroup == sorts
 

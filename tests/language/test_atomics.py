@@ -33,7 +33,7 @@ from vkdispatch.codegen.abbreviations import (
 from vkdispatch.compiler.analyses.contents import usage
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
 from vkdispatch.shader import variants
-from vkdispatch.shader.variants import find_atomic_feature, find_missing_operation
+from vkdispatch.shader.traced.lacks import find_atomic_feature, find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
 

@@ -12,7 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
 
-guards = importlib.import_module("vkdispatch.shader.program")
+guards = importlib.import_module("vkdispatch.shader.traced.program")
 
 
 def plain(n: Any, t: Any) -> Any:

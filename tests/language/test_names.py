@@ -15,9 +15,9 @@ import vkdispatch.codegen as vc
 import vkdispatch.compiler.glsl
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, i64
+from vkdispatch.compiler.forms import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
 from vkdispatch.compiler.glsl.writer import write_kernel
 from vkdispatch.compiler.ir.names import legal_name
-from vkdispatch.compiler.ir.statements import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
 
 from .running import filled, same
 

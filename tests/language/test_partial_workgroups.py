@@ -431,7 +431,7 @@ def random_kernel(seed: int, extent: int) -> Any:
     """The program of a seed as a kernel over out, source and counters that runs so many invocations."""
     kinds = [kind for kind in (*INTEGERS, *FLOATS) if supports(kind)]
 
-    @vd.shader(exec_size=extent, local_size=LOCAL)
+    @vd.shader(exec_size=extent, local_size=LOCAL, rewrite=seed % 8 == 0)
     def body(out: Buff[i32], source: Buff[i32], counters: Buff[i32]) -> None:
         program = PartialProgram(seed, kinds, out, source, counters, ROWS, LOCAL, nvidia=on_nvidia())
         program.extent = vc.to_uint(extent)

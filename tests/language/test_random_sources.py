@@ -15,7 +15,7 @@ from .random_sources import FEATURES
 from .source_running import check, supported
 from .source_tree import Block, Buffer, Clause, Line, Program, edits
 
-PROGRAMS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "30"))
+PROGRAMS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "20"))
 FIRST = int(os.environ.get("VKDISPATCH_RANDOM_SEED", "0"))
 _AT_ONCE = 10
 

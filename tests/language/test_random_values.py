@@ -121,7 +121,10 @@ def difference(forest: list[Node], variables: list[Node]) -> str | None:
         owners[carrier(node.kind)] += [node] * len(scalar_parts([0] * 4, node.kind))
 
     @vd.shader(
-        exec_size=ROWS, local_size=8, arg_type_annotations=[Buff[kind] for kind in (*carriers, *carriers)]
+        exec_size=ROWS,
+        local_size=8,
+        arg_type_annotations=[Buff[kind] for kind in (*carriers, *carriers)],
+        rewrite=False,  # there is no control flow, and tracing takes a tenth of the time
     )
     def body(*buffers: Any) -> None:
         row = vc.global_invocation_id().x

@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 def test_copies_of_every_size_are_complete(engine: native.Engine) -> None:
     """Copies go from each device to the next, so that the blocks of each pair are reused."""
     random = np.random.default_rng(5)
-    for size in (MIB + 1, 1, 3, MIB - 1, MIB, 8 * MIB - 1, 8 * MIB + 5, 66 * MIB + 2, 2 * MIB + 2):
+    for size in (MIB + 1, 1, 3, MIB - 1, MIB, 8 * MIB - 1, 8 * MIB + 5, 34 * MIB + 2, 2 * MIB + 2):
         data = random.integers(0, 256, size, np.uint8)
         array = Array(engine, np.zeros(size, np.uint8))
         array._native.write(0, data)

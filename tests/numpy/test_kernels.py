@@ -9,6 +9,8 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
+from vkdispatch.families.operands import parse_operand
+from vkdispatch.shader.map import MappedArray
 
 HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -256,9 +258,35 @@ def test_transforms_in_place_write_whole_arrays_only() -> None:
         vd.fft.fft(z[::2])
 
 
-def test_functions_on_buffers_refuse_four_axes() -> None:
-    with pytest.raises(ValueError, match="at most 3 axes"):
-        vd.sum(vnp.ones((1, 2, 1, 2)))
+def test_functions_on_buffers_take_any_number_of_axes() -> None:
+    host = np.arange(120, dtype=np.float32).reshape(2, 3, 1, 4, 5)
+    for x in (array(host), array(host.T).T, array(host) + 0):
+        found = vd.sum(x, axis=(0, 3))
+        assert isinstance(found, vnp.ndarray)
+        np.testing.assert_array_equal(found.numpy(), host.sum((0, 3)))
+        np.testing.assert_array_equal(vd.transpose(x, (3, 0, 4, 1, 2)).numpy(), host.transpose(3, 0, 4, 1, 2))
+
+
+def test_expressions_that_a_call_writes_are_computed_before() -> None:
+    x = array()
+    out = vnp.zeros(3, dtype=np.float32)
+    x[:, 0] = out
+    assert vd.sum(vnp.broadcast_to(out, (2, 3)) + 1, axis=0, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), [2, 2, 2])
+
+
+def test_arguments_decide_before_anything_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+
+    def note(x: Any, name: str = "x") -> Any:
+        tried.append(type(x))
+        return parse_operand(x, name)
+
+    monkeypatch.setattr("vkdispatch.rearrange.transposing.parse_operand", note)
+    x = array(np.arange(77, dtype=np.float32).reshape(7, 11))
+    vd.transpose(x)
+    vd.transpose(x[1:])
+    assert tried == [vd.Buffer, MappedArray]
 
 
 def test_maps_take_arrays() -> None:

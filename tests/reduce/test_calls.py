@@ -157,7 +157,7 @@ def test_one_launch_or_two(
         results = [reduction(buffer) for _ in range(6)]
         expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
         assert all((answer(each) == expected).all() for each in results)
-        launches = reduction._find_launches(reduction._parse_operand((buffer,)))
+        launches = reduction._find_launches(reduction._parse_operand((buffer,)), reduction._axes)
         assert launches.form.is_segmented
         assert (launches.second is None) == bool(finishing)
         # the counters are as they were
@@ -174,11 +174,11 @@ def test_checks_switched_on_between_calls_ignore_earlier_calls(monkeypatch: pyte
         monkeypatch.setenv("VKDISPATCH_CHECK", checks)
         assert answer(reduction(buffer)) == 300_007
         # a check that ends invocations would leave the counters of a single launch wrong
-        assert reduction._find_launches(x).form.is_finishing == finishing
+        assert reduction._find_launches(x, reduction._axes).form.is_finishing == finishing
 
 
 def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkdispatch.families.tuning._MAX_RESULTS", 4)
+    monkeypatch.setattr("vkdispatch.families.tuning.MAX_RESULTS", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size

@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.families.operands import plain_output
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
 from vkdispatch.reduce.kernels import make_stage_kernel

@@ -198,6 +198,6 @@ def test_a_shorter_second_buffer_is_read_only_where_the_map_reads_it() -> None:
     x, y = np.ones(4096, np.float32), np.full(100, 2, np.float32)
     for second, together in ((x, True), (y, False)):
         operand = added._parse_operand((vd.asbuffer(x), vd.asbuffer(second)))
-        assert bool(operand.views) == added._find_launches(operand).form.is_vector == together
+        assert bool(operand.views) == added._find_launches(operand, None).form.is_vector == together
     assert added(vd.asbuffer(x), vd.asbuffer(x)).read(0)[0] == 4196
     assert added(vd.asbuffer(x), vd.asbuffer(y)).read(0)[0] == 4296

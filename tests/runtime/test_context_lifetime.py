@@ -454,10 +454,10 @@ def round():
 for _ in range(3):
     round()
 threads, memory = len(os.listdir("/proc/self/task")), resident()
-for _ in range(10):
+for _ in range(5):
     round()
 assert len(os.listdir("/proc/self/task")) <= threads, (threads, os.listdir("/proc/self/task"))
-# 50 contexts of 5 MB each would be 250 MB
+# 25 contexts of 5 MB each would be 125 MB
 after = resident()
 assert after - memory < 50 << 20, (memory, after)
 print("done")

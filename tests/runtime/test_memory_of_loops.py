@@ -108,9 +108,7 @@ def test_layout_of_matches_the_attributes_of_a_buffer() -> None:
         assert context.handles_dict[same._handle] is same
 
 
-@pytest.mark.parametrize(
-    "shape", [True, (True,), (1, False), 1.0, (2.0,), -1, (3, -1), (1, 2, 3, 4), "3", None]
-)
+@pytest.mark.parametrize("shape", [True, (True,), (1, False), 1.0, (2.0,), -1, (3, -1), "3", None])
 def test_shapes_that_are_refused(shape: object) -> None:
     with pytest.raises((TypeError, ValueError), match="shape"):
         Buffer(shape, vd.float32)  # type: ignore[call-overload]

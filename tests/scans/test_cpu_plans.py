@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.scans import launching
-from vkdispatch.scans.planning import plan_columns, split_by_rows, split_evenly
+from vkdispatch.scans.planning import make_planner
 
 from .truth import scanned, tuned
 
@@ -88,10 +88,10 @@ def test_kernels_of_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_loops_are_short_enough_for_llvmpipe() -> None:
     # llvmpipe leaves loops after 65,535 rounds
-    facts, most = device_facts(), 0xFFFF
-    assert split_evenly(facts, 1, 1 << 31, 64).rounds <= most
+    planner, most = make_planner(device_facts()), 0xFFFF
+    assert planner.split_evenly(1, 1 << 31, 64).rounds <= most
     for outer, length in ((1 << 20, 1000), (8, 1 << 27), (1 << 10, 1 << 18)):
-        ranges = split_by_rows(facts, outer, length, 64, 4)
+        ranges = planner.split_by_rows(outer, length, 64, 4)
         assert ranges is None or ranges.rounds <= most
     for length, inner in ((1 << 28, 2), (1 << 24, 8), (1 << 20, 1000)):
-        assert plan_columns(facts, vd.float32, (1, length, inner), 1, is_whole=False).numbers[-1] <= most
+        assert planner.plan_columns(vd.float32, (1, length, inner), 1, is_whole=False).numbers[-1] <= most

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import NVIDIA, device_facts
-from vkdispatch.scans.planning import LaneFacts, can_look_back, needs_tickets
+from vkdispatch.scans.planning import LaneFacts, make_planner
 
 _CODE = """
 import numpy as np
@@ -90,6 +90,6 @@ def test_device_decides_on_look_back(vendor: int, kind: int, looks: bool, takes:
     lanes = LaneFacts(
         32, has_shuffle=True, has_long_arithmetic=True, has_long_atomics=True, has_arithmetic=True
     )
-    assert can_look_back(device, lanes) is looks
-    assert needs_tickets(device) is takes
-    assert not can_look_back(device, replace(lanes, has_shuffle=False))
+    assert make_planner(device).can_look_back(lanes) is looks
+    assert make_planner(device).needs_tickets() is takes
+    assert not make_planner(device).can_look_back(replace(lanes, has_shuffle=False))

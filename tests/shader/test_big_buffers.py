@@ -10,8 +10,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
-from vkdispatch.codegen.arguments import buffer
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.annotations import buffer
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.shader import variants
 

@@ -12,9 +12,11 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, u8, u32
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader import variants
-from vkdispatch.shader.variants import Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader.traced import lacks
+from vkdispatch.shader.traced.lacks import choose_coarsening
+from vkdispatch.shader.variants import Coarsening, choose_variant
 
 SIZES = [1, 2, 255, 256, 257, 1023, 1024, 1025, 2047, 5000, 40961]
 
@@ -179,7 +181,7 @@ def test_workgroups_count_plain_groups() -> None:
 
 def test_both_forms_serve_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "_FORCED", frozenset())
-    monkeypatch.setattr(variants, "_MANY", 4096)
+    monkeypatch.setattr(lacks, "_MANY", 4096)
     for info in vd.get_context().device_infos:
         monkeypatch.setattr(type(info), "is_cpu", lambda self: False)
     kernel = saxpy()
@@ -202,8 +204,8 @@ def test_processors_get_blocks(processor: bool, monkeypatch: pytest.MonkeyPatch)
     if processor and not all(info.float_64_support for info in context.device_infos):
         pytest.skip("blocks are words of 64 bits")
     found = choose_coarsening(saxpy().shader_description.kernel, context)
-    blocks = Coarsening(8, variants._MANY_IN_BLOCKS, blocks=True)
-    assert found == (blocks if processor else Coarsening(4, variants._MANY))
+    blocks = Coarsening(8, lacks._MANY_IN_BLOCKS, blocks=True)
+    assert found == (blocks if processor else Coarsening(4, lacks._MANY))
 
 
 def test_which_launches_are_coarse() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, v3
-from vkdispatch.shader.building import explain_log
+from vkdispatch.shader.traced.generation import explain_log
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 

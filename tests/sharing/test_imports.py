@@ -83,8 +83,7 @@ def test_copies_share_nothing() -> None:
         vd.from_dlpack([1.0, 2.0])
     with pytest.raises(TypeError, match="device"):
         vd.from_dlpack(data, device="cpu")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="3 axes"):
-        vd.from_dlpack(np.zeros((1, 1, 1, 1), np.float32))
+    assert vd.from_dlpack(np.zeros((1, 2, 1, 3), np.float32)).shape == (1, 2, 1, 3)
 
 
 def test_small_shapes() -> None:
@@ -396,8 +395,8 @@ def test_kernels_take_arrays_of_other_libraries(takes_host: None) -> None:
     y.flags.writeable = False
     with pytest.raises(ValueError, match=r"argument 'x'.*read only"):
         add(y, x)
-    with pytest.raises(ValueError, match=r"argument 'y': a buffer has at most 3 axes"):
-        add(x, x.reshape(2, 2, 2, 32))
+    add(x, y.reshape(2, 2, 2, 32))
+    np.testing.assert_array_equal(x, 2 + 5 * y)
     pairs = vd.asbuffer(y).view(vd.vec2)
     scale(pairs, np.array([2, 3], np.float32))  # a value, which is no buffer
     np.testing.assert_array_equal(pairs.read(0), y.reshape(-1, 2) * [2, 3])

@@ -204,10 +204,11 @@ RUNS = """
 from vkdispatch.sorting import planning
 tuning.run_least, tuning.run_most, tuning.run_count = 16, 400, 24
 tuning.long_run, tuning.long_run_width, tuning.short_work = 200, 11, 1 << 12
+make = lambda shape, kind: rng.integers(-100, 100, shape).astype(kind)
 for kind in (np.int8, np.int32, np.float64, np.complex64):
-    make = lambda shape: rng.integers(-100, 100, shape).astype(kind)
-    check(make(1000)); check(make(9001)); check(make((3, 4099)))
-    check(make((9, 17))); check(make((130, 37)), 0)
+    check(make((9, 17), kind)); check(make((3, 4099), kind))
+for kind in (np.int32, np.complex64):
+    check(make(1000, kind)); check(make(9001, kind)); check(make((130, 37), kind), 0)
 rare = np.full(5000, 7, np.uint32)
 rare[[3, 4000]] = 1 << 31, 2
 check(rare); check(np.zeros((4, 4000), np.int16)); check(np.zeros((4, 4001), np.int16))
@@ -218,7 +219,10 @@ check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
 SERIAL = """
 from vkdispatch.families.tuning import device_facts
 device_facts().has_ballot = False
-check_all([np.int32, np.int64])
+check_all([np.int32])
+# drivers compile such kernels for seconds: of the wider keys, those that move without positions
+wide = rng.integers(-(2**62), 2**62, (2, 2500))
+assert (vd.sort(vd.asbuffer(wide)).read(0) == np.sort(wide)).all()
 """
 
 

@@ -106,7 +106,7 @@ class Buffer(Transfers, Generic[_D]):
         Parameters
         ----------
         shape
-            An int or up to 3 ints. Lengths may be 0.
+            An int or several ints. Lengths may be 0. In kernels, a buffer of more than 3 axes has one axis.
         var_type
             A dtype such as `vd.float32`, a NumPy dtype, or a dataclass whose fields are dtypes.
         external_buffer
@@ -119,7 +119,7 @@ class Buffer(Transfers, Generic[_D]):
         TypeError
             `var_type` is not a dtype, or `shape` is neither an int nor a sequence of ints.
         ValueError
-            `shape` has more than 3 axes, or a negative length.
+            `shape` has a negative length.
         MemoryError
             The device does not have enough memory. For more than 2**30 elements it is also a ValueError.
         RuntimeError
@@ -568,8 +568,8 @@ def asbuffer(
     TypeError
         `array` is neither, or has a mask; or `var_type` is not a dtype.
     ValueError
-        No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
-        than 3 axes; the arguments of a map are in another context; or a map is passed with `var_type`.
+        No dtype matches that of the array, or `array` does not fit `var_type`; the arguments of a map are in
+        another context; or a map is passed with `var_type`.
 
     Examples
     --------
@@ -606,10 +606,6 @@ def asbuffer(
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = data.plain_array(array, "array")
     shape = _shape_of_elements(array, kind)
-    if len(shape) > data.MAX_AXES:
-        raise errors.ArgumentValueError(
-            f"array: a buffer has at most {data.MAX_AXES} axes, got {len(shape)} in {shape}"
-        )
     buffer: Buffer[Any] = Buffer(shape, kind, context=context)
     buffer.write(array, casting="equiv" if var_type is None else "same_kind")
     return buffer

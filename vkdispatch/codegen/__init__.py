@@ -5,60 +5,28 @@ Import it as `import vkdispatch.codegen as vc`. Some names shadow built-in funct
 
 Each module below lists in its `__all__` what users name; this module gathers them.
 """
-# ruff: noqa: F403
 
 import sys as _sys
 import typing as _typing
-from math import e as e
-from math import inf as inf
-from math import nan as nan
-from math import pi as pi
-from math import tau as tau
-from types import ModuleType as _ModuleType
+from importlib import import_module as _import_module
 
 from vkdispatch.base import IN_CODEGEN as _IN_CODEGEN
 from vkdispatch.base import make_getattr as _make_getattr
-from vkdispatch.codegen.abbreviations import *
-from vkdispatch.codegen.arguments import *
-from vkdispatch.codegen.backends import *
-from vkdispatch.codegen.builder import *
-from vkdispatch.codegen.description import *
-from vkdispatch.codegen.execution.control_flow import *
-from vkdispatch.codegen.execution.invocation import *
-from vkdispatch.codegen.execution.printing import *
-from vkdispatch.codegen.execution.registers import *
-from vkdispatch.codegen.execution.subgroups import *
-from vkdispatch.codegen.functions.arithmetic import *
-from vkdispatch.codegen.functions.bits import *
-from vkdispatch.codegen.functions.complex_numbers import *
-from vkdispatch.codegen.functions.index_raveling import *
-from vkdispatch.codegen.functions.trigonometry import *
-from vkdispatch.codegen.functions.vectors import *
-from vkdispatch.codegen.objects.buffers import *
-from vkdispatch.codegen.objects.images import *
-from vkdispatch.codegen.objects.matrices import *
-from vkdispatch.codegen.variables import *
-from vkdispatch.compiler.analyses.contents import ArgumentLayout as ArgumentLayout
-from vkdispatch.compiler.analyses.contents import StructElement as StructElement
-from vkdispatch.compiler.ir import ShaderFlags as ShaderFlags
 
 if _typing.TYPE_CHECKING:
-    from vkdispatch.codegen.typed_names import *
+    from vkdispatch.codegen.language import *  # noqa: F403
+else:
+    _refuse = _make_getattr(__name__, _IN_CODEGEN, _sys.modules[__name__])
 
-# last: threads that import parts of the package at once wait for each other in one order
-from vkdispatch.codegen import random as random  # isort: skip
-
-# Type checkers export what a star imports, and would read a computed list as an empty one.
-if not _typing.TYPE_CHECKING:
-    __all__ = sorted(
-        name
-        for name, value in globals().items()
-        if value is random
-        or name == "_ArgType"
-        or not (name.startswith("_") or isinstance(value, _ModuleType))
-    )
-
-    __getattr__ = _make_getattr(__name__, _IN_CODEGEN, _sys.modules[__name__])
+    def __getattr__(name: str) -> object:
+        # The package imports the language where it traces a kernel; many programs find theirs on disk.
+        if name.startswith("__") and name != "__all__":
+            return _refuse(name)
+        language = _import_module("vkdispatch.codegen.language")
+        names = {name: getattr(language, name) for name in language.__all__}
+        globals().update(names, __all__=language.__all__)
+        return names[name] if name in names else globals()[name] if name in globals() else _refuse(name)
 
     def __dir__() -> list[str]:
-        return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
+        names = __getattr__("__all__")
+        return sorted({*(name for name in globals() if name.startswith("__")), *names})

@@ -1,7 +1,7 @@
 """Short names of dtypes and annotations, meant for `from vkdispatch.codegen.abbreviations import *`."""
 
+import vkdispatch.codegen.arguments as _arguments
 from vkdispatch.base import dtype as _dtype
-from vkdispatch.codegen import arguments as _arguments
 
 bf16 = _dtype.bfloat16
 b8 = _dtype.bool_

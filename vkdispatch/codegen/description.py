@@ -9,12 +9,10 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
-from vkdispatch.compiler.analyses import contents
-from vkdispatch.compiler.glsl.writer import GlslText, write_kernel
+from vkdispatch.compiler import analyses, glsl, passes
+from vkdispatch.compiler.forms import PLAIN, ArgumentLayout, StructElement, Variant
 from vkdispatch.compiler.ir import ImageBinding, Kernel, Storage
 from vkdispatch.compiler.ir.location import Loc
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.compiler.passes.widen import widen
 
 __all__ = [
     "ArgType",
@@ -226,29 +224,29 @@ class ShaderDescription:
         return replace(self, shader_arg_infos=infos)
 
     @functools.cached_property
-    def _texts(self) -> dict[Variant, GlslText]:
+    def _texts(self) -> "dict[Variant, glsl.writer.GlslText]":
         return {}
 
-    def _text(self, variant: Variant) -> GlslText:
+    def _text(self, variant: Variant) -> "glsl.writer.GlslText":
         if not isinstance(self.backend, GLSLBackend):
             raise UnsupportedError(
                 f"{self.name}: {explain_backend(self.backend.name)}; call vc.set_codegen_backend(None) "
                 "before the kernel is defined"
             )
         if variant not in self._texts:
-            self._texts[variant] = write_kernel(self.kernel, variant)
+            self._texts[variant] = glsl.writer.write_kernel(self.kernel, variant)
         return self._texts[variant]
 
     @functools.cached_property
-    def _layouts(self) -> dict[Variant, contents.ArgumentLayout]:
+    def _layouts(self) -> dict[Variant, ArgumentLayout]:
         return {}
 
-    def layout(self, variant: Variant = PLAIN) -> contents.ArgumentLayout:
+    def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
             # Other forms have the arguments of the kernel itself.
-            kernel = widen(self.kernel) if variant.wide else self.kernel
-            self._layouts[variant] = contents.argument_layout(kernel, variant)
+            kernel = passes.widen.widen(self.kernel) if variant.wide else self.kernel
+            self._layouts[variant] = analyses.contents.argument_layout(kernel, variant)
         return self._layouts[variant]
 
     @property
@@ -268,13 +266,13 @@ class ShaderDescription:
         return 0 if layout.uniform else layout.size
 
     @property
-    def pc_structure(self) -> list[contents.StructElement]:
+    def pc_structure(self) -> list[StructElement]:
         """Members of the push constant block."""
         layout = self.layout()
         return [] if layout.uniform else list(layout.members)
 
     @property
-    def uniform_structure(self) -> list[contents.StructElement]:
+    def uniform_structure(self) -> list[StructElement]:
         """Members of the uniform block, which holds the arguments that do not fit in push constants."""
         layout = self.layout()
         return list(layout.members) if layout.uniform else []
@@ -292,19 +290,19 @@ class ShaderDescription:
     def binding_types(self, variant: Variant) -> list[int]:
         """Kind of each binding of a form of the kernel, as numbers of `BindingType`."""
         layout = self.layout(variant)
-        bound = contents.resource_bindings(self.kernel, layout)
+        bound = analyses.contents.resource_bindings(self.kernel, layout)
         kinds = [binding_type(resource) for resource in self.kernel.resources if resource.index in bound]
         return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] if layout.uniform else []) + kinds]
 
     def places(self, variant: Variant) -> dict[int, Place]:
         """Where a form of the kernel finds what the plain one finds at a binding."""
         layout, base = self.layout(variant), self.resource_binding_base
-        bound = contents.resource_bindings(self.kernel, layout)
+        bound = analyses.contents.resource_bindings(self.kernel, layout)
         places = {index + base: Place(binding) for index, binding in bound.items()}
         lengths = {index: layout.offset_of(name) for index, name in layout.lengths.items()}
         for index, name in layout.addresses.items():
             places[index + base] = Place(-1, layout.offset_of(name), lengths.get(index, -1))
-        for index in contents.packed_buffers(self.kernel, variant):
+        for index in analyses.contents.packed_buffers(self.kernel, variant):
             place = places[index + base]
             places[index + base] = replace(place, length=lengths.get(index, -1), in_words=True)
         return places
@@ -312,7 +310,7 @@ class ShaderDescription:
     @functools.cached_property
     def binding_access(self) -> list[tuple[bool, bool]]:
         """Whether each binding is (read, written)."""
-        access = contents.resource_access(self.kernel)
+        access = analyses.contents.resource_access(self.kernel)
         kinds = [
             (resource.index in access.reads, resource.index in access.writes)
             for resource in self.kernel.resources

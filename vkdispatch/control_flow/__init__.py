@@ -15,3 +15,14 @@ The path of one `while` loop:
    `return` leave a block with a signal (`tracer.Signal`).
 7. What `loops` recorded is an `ir.While`, which `compiler.glsl.writer` writes as `while`.
 """
+
+import typing as _typing
+
+from vkdispatch.base import names_elsewhere as _names_elsewhere
+
+if _typing.TYPE_CHECKING:
+    from vkdispatch.control_flow.replacement import prepare_function as prepare_function
+    from vkdispatch.control_flow.replacement import prepare_kernel as prepare_kernel
+else:
+    # imported when something is traced
+    __getattr__ = _names_elsewhere(__name__, {"control_flow.replacement": "prepare_function prepare_kernel"})

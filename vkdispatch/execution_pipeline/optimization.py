@@ -9,7 +9,7 @@ from vkdispatch.base.context import Handle
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
-    from vkdispatch.compiler.analyses.contents import ArgumentLayout
+    from vkdispatch.compiler.forms import ArgumentLayout
 
 
 class Fusible(Protocol):

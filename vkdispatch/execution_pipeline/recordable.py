@@ -17,7 +17,7 @@ from vkdispatch.execution_pipeline.optimization import Fusible, Moves
 
 if TYPE_CHECKING:
     from vkdispatch.base.image import Sampler
-    from vkdispatch.compiler.analyses.contents import ArgumentLayout
+    from vkdispatch.compiler.forms import ArgumentLayout
     from vkdispatch.execution_pipeline.diagnostics import Probe
 
 

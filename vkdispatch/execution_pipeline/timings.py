@@ -1,10 +1,12 @@
 """Records of timed work: which kernel ran when, how many bytes it moved, and what is known of it."""
 
+from __future__ import annotations
+
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
@@ -13,10 +15,12 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.synchronization import TimedCommand, TimedSubmit, Timing
-from vkdispatch.compiler.analyses.contents import ArgumentLayout, resource_bindings
-from vkdispatch.compiler.analyses.launch_values import Extent
-from vkdispatch.compiler.analyses.traffic import Known, Launch, Traffic, estimate_traffic
-from vkdispatch.compiler.ir import Kernel
+from vkdispatch.compiler import analyses
+from vkdispatch.compiler.forms import ArgumentLayout
+
+if TYPE_CHECKING:
+    from vkdispatch.compiler.analyses.traffic import Traffic
+    from vkdispatch.compiler.ir import Kernel
 
 # ---- What profiles know about compiled kernels -----------------------------------------------------------
 #
@@ -35,8 +39,8 @@ class KernelFacts:
         Where it is defined, such as "kernel.py:12", or None.
     local_size
         Invocations of a workgroup along x, y and z.
-    kernel
-        Its IR; None for GLSL and SPIR-V.
+    find_kernel
+        Returns its IR; None for GLSL and SPIR-V.
     layout
         Its argument block.
     internal
@@ -46,14 +50,14 @@ class KernelFacts:
     name: str
     source: str | None
     local_size: tuple[int, int, int]
-    kernel: Kernel | None
+    find_kernel: Callable[[], Kernel | None]
     layout: ArgumentLayout
     internal: bool = False
 
 
 _MAX_SOURCES = 3
 _lock = threading.Lock()
-_known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[int, KernelFacts] = weakref.WeakValueDictionary()
 _held: list[dict[int, KernelFacts]] = []
 
 
@@ -113,7 +117,9 @@ Kind = Literal[
 Precision = Literal["exact", "about", "at least"]
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
-_KNOWN: dict[Known, Precision] = {Known.EXACT: "exact", Known.ABOUT: "about", Known.AT_LEAST: "at least"}
+Extent = tuple[int, int, int]
+
+_KNOWN: dict[str, Precision] = {"EXACT": "exact", "ABOUT": "about", "AT_LEAST": "at least"}
 
 
 @record
@@ -233,7 +239,7 @@ class _Reader:
         if key not in self._seen:
             self._seen[key] = _read_launch(facts, groups, command.block, command.bound)
         extent, moved = self._seen[key]
-        known = (None, None, None) if moved is None else (moved.read, moved.written, _KNOWN[moved.known])
+        known = (None, None, None) if moved is None else (moved.read, moved.written, _KNOWN[moved.known.name])
         return ProfileRecord(kind, facts.name, facts.source, queue, begin, end, groups, extent, *known)
 
 
@@ -249,9 +255,12 @@ def _read_launch(
     else:
         x, y, z = (count * size for count, size in zip(groups, facts.local_size, strict=True))
         invocations = (x, y, z)
-    if facts.kernel is None:
+    kernel = facts.find_kernel()
+    if kernel is None:
         return invocations, None
-    index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
+    index_of = {
+        binding: index for index, binding in analyses.contents.resource_bindings(kernel, layout).items()
+    }
     addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
     # without the journal of a kernel whose loops are guarded
     resources = [
@@ -259,15 +268,15 @@ def _read_launch(
         for binding, address, texel, size in bound
         if (index := addressed[address] if binding < 0 else index_of.get(binding)) is not None
     ]
-    launch = Launch(
+    launch = analyses.traffic.Launch(
         invocations,
         groups,
         facts.local_size,
-        _read_arguments(facts.kernel, layout, block),
+        _read_arguments(kernel, layout, block),
         {index: size for index, _, size in resources},
         {index: texel for index, texel, _ in resources if texel},
     )
-    return invocations, estimate_traffic(facts.kernel, launch)
+    return invocations, analyses.traffic.estimate_traffic(kernel, launch)
 
 
 def _read_arguments(

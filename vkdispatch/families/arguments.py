@@ -11,6 +11,7 @@ from vkdispatch.base.dtype import DType, from_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.base.process import as_int
+from vkdispatch.base.record import record
 from vkdispatch.shader.signature import describe
 
 # ---- Numbers as arguments: one rule for all functions; and powers of two ---------------------------------
@@ -83,9 +84,6 @@ def floor_power_of_two(number: int) -> int:
 # ---- Axes as arguments: one rule for all functions -------------------------------------------------------
 
 
-_MAX_AXES = 3
-
-
 def as_tuple(axes: object) -> tuple[Any, ...]:
     """Return one axis or several axes as a tuple."""
     alone = isinstance(axes, (str, bytes)) or (isinstance(axes, np.ndarray) and not axes.ndim)
@@ -136,15 +134,6 @@ def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def check_rank(count: int, name: str) -> int:
-    """Return the number of axes of a result. Raises ValueError if buffers cannot have so many."""
-    if count > _MAX_AXES:
-        raise ArgumentValueError(
-            f"{name}: the result would have {count} axes; buffers have at most {_MAX_AXES}"
-        )
-    return count
-
-
 # ---- The argument `dtype` of functions on arrays ---------------------------------------------------------
 
 
@@ -173,3 +162,22 @@ def parse_dtype(value: Any, name: str = "dtype") -> DType:
         raise ArgumentTypeError(
             f"{name}: expected a dtype such as vd.float32 or np.float32, got {value!r}"
         ) from None
+
+
+# ---- Accesses of maps to their arguments -----------------------------------------------------------------
+
+
+@record
+class Access:
+    """How a map uses an argument.
+
+    Attributes
+    ----------
+    here
+        Whether it accesses only the element at the mapped index.
+    written
+        Whether it writes to the argument.
+    """
+
+    here: bool = True
+    written: bool = False

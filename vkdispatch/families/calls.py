@@ -4,29 +4,30 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Array, Buffer
-from vkdispatch.base.buffers.foreign import has_arrays, has_foreign, replace_arrays
+from vkdispatch.base.buffers.foreign import Given, has_arrays, has_foreign
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.context import Context, Handle, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
-from vkdispatch.base.errors import ArgumentValueError, SharingError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.memory.data import layout_of
 from vkdispatch.base.native_module import native
+from vkdispatch.base.record import record
 from vkdispatch.base.sharing.cuda_link import end_visits
-from vkdispatch.codegen.arguments import buffer
+from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.operands import parse_operand, parse_output, prepare_result
+from vkdispatch.families.operands import parse_operand, parse_output, prepare_result, share_memory
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -96,21 +97,22 @@ def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        result: _R = call_repeatedly(function, args, kwargs)
+        recorder = None if current.chosen is not None else native.repeat(function, args, kwargs)
+        result: _R = recorder[0] if isinstance(recorder, tuple) else _run(recorder, function, args, kwargs)
         return result
 
     return call
 
 
-def call_repeatedly(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
+def _run(
+    recorder: native.CallRecorder | None,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """Call a function on arrays, or repeat an equal call unless it is `plain` or in a graph."""
-    recorder = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
+    """Call a function, and bind the call if there is a recorder."""
     if recorder is None:
         return function(*args, **kwargs)
-    if isinstance(recorder, tuple):
-        return recorder[0]
     try:
         # no frame of its own: warnings name the caller by their distance
         with recorder:
@@ -129,17 +131,9 @@ def call_with_parameters(
     Calls with other parameters are equal.
     """
     recorder = native.repeat(function, args, {}, parameters, context)
-    if recorder is None:
-        return function(*args, *parameters)
     if isinstance(recorder, tuple):
         return recorder[0]
-    try:
-        with recorder:
-            result = function(*recorder.args, **recorder.kwargs)
-        _bind(recorder, result)
-        return result
-    finally:
-        recorder.drop()
+    return _run(recorder, function, args if recorder else (*args, *parameters), {})
 
 
 def _bind(recorder: native.CallRecorder, result: Any) -> None:
@@ -188,8 +182,6 @@ def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
 # ---- The decorator of functions on arrays, and what holds for each of their calls ------------------------
 
 
-# Of buffers.
-MAX_AXES = 3
 _Variant = TypeVar("_Variant")
 # The dtype to give if a device does not compute with a dtype.
 _INSTEAD = {
@@ -202,6 +194,10 @@ _INSTEAD = {
 
 def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function on arrays: it runs in the context of its first array.
+
+    Arrays of `vkdispatch.numpy` and of other libraries become buffers before the call, by the annotations of
+    the parameters: `Buffer` or Any takes buffers, `ArrayLike` maps too, and with `np.ndarray` NumPy's arrays
+    stay as they are.
 
     Raises
     ------
@@ -233,27 +229,31 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        plain = current.chosen is not None or is_tracing()
+        is_plain, given = current.chosen is not None or is_tracing(), None
+        recorder = None if is_plain else native.repeat(check_and_call, args, kwargs)
+        if isinstance(recorder, tuple):
+            return cast(_R, recorder[0])
+        if recorder is None and not (is_tracing() or is_dummy()):
+            given, args, kwargs = _take_arrays(function, args, kwargs)  # type: ignore[assignment]
+            if given is not None and not is_plain:
+                recorder = native.repeat(check_and_call, args, kwargs)
         try:
-            result: _R = call_repeatedly(check_and_call, args, kwargs, plain)
+            if isinstance(recorder, tuple):
+                result = recorder[0]
+            else:
+                result = _run(recorder, check_and_call, args, kwargs)
         except UnsupportedError as error:
             if error._dtypes:
                 _raise_naming(function, args, kwargs, error)
             raise
-        except (TypeError, ValueError, AttributeError) as error:
-            # looked for here, so that calls with buffers cost nothing more
-            values = (*args, *kwargs.values())
-            if not has_arrays(values) and not (isinstance(error, TypeError) and has_foreign(values)):
-                raise
-            failure = error
-        else:
-            return result
-        try:
-            return cast(_R, _call_with_arrays(name, call, args, kwargs))
-        except SharingError as refusal:
-            # the first error may be about another argument
-            failure.add_note(str(refusal))
-            raise failure from None
+        except (TypeError, ValueError) as error:
+            for refusal in (given and given.refusals) or ():
+                error.add_note(str(refusal))
+            raise
+        if given is not None and given.pairs:
+            result = given.restore(result, Buffer)
+            end_visits(get_context())
+        return cast(_R, result)
 
     return call
 
@@ -303,33 +303,88 @@ def bind_variant(
     return result
 
 
-def _call_with_arrays(
-    name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Call a function on buffers with arrays of `vkdispatch.numpy`; its results are such arrays, too."""
-    recorded = is_recorded(kwargs.get("graph"))
-    for is_mapped in (False,) if recorded else (True, False):
-        replaced = replace_arrays(args, kwargs, recorded, is_mapped, name)
-        assert replaced is not None
-        given, buffers, options = replaced
-        for array, _ in given.pairs:
-            shape = getattr(array, "shape", ())  # arrays of other libraries are checked on import
-            if len(shape) > MAX_AXES:
-                raise ArgumentValueError(
-                    f"{name}: functions on buffers take arrays of at most {MAX_AXES} axes, got the shape "
-                    f"{shape}; vkdispatch.numpy has functions for any number"
-                )
-        has_maps = any(isinstance(buffer, MappedArray) for _, buffer in given.pairs)
-        if is_mapped and not has_maps:
-            continue
-        try:
-            result = given.restore(call(*buffers, **options), Buffer)
-            end_visits(get_context())
-            return result
-        except (TypeError, ValueError, AttributeError):
-            if not has_maps:
-                raise  # else: one of them has to be a buffer
-    raise AssertionError
+@record
+class _Parameters:
+    """How a function takes arrays, by the annotations of its parameters.
+
+    Attributes
+    ----------
+    names
+        The positional parameters.
+    foreign
+        Those that take arrays of other libraries as buffers.
+    raw
+        Those that take arrays of NumPy as they are.
+    mapped
+        Those that take maps called with their arguments.
+    """
+
+    names: tuple[str, ...]
+    foreign: frozenset[str]
+    raw: frozenset[str]
+    mapped: frozenset[str]
+
+
+_MORE = "*"  # the arguments behind the positional parameters
+_AS_BUFFERS = (Any, Buffer, RFFTBuffer, MappingFunction)
+
+
+@functools.cache
+def _read_parameters(function: Callable[..., Any]) -> _Parameters:
+    parameters = inspect.signature(function).parameters.values()
+    kinds = {parameter.name: set(_list_kinds(parameter.annotation)) for parameter in parameters}
+    kinds[_MORE] = {Any}
+    return _Parameters(
+        tuple(each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *(
+            frozenset(name for name, parts in kinds.items() if not parts.isdisjoint(wanted))
+            for wanted in (_AS_BUFFERS, (np.ndarray,), (MappedArray,))
+        ),
+    )
+
+
+def _list_kinds(annotation: Any) -> Iterator[Any]:
+    """Yield the classes that an annotation names."""
+    kind = get_origin(annotation)
+    if kind in (None, Buffer, np.ndarray):
+        yield kind or annotation
+    else:
+        for part in get_args(annotation):
+            yield from _list_kinds(part)
+
+
+def _take_arrays(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Given | None, tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with buffers and maps in place of arrays, and which these are."""
+    values = (*args, *kwargs.values())
+    if not has_arrays(values) and not has_foreign(values):
+        return None, args, kwargs
+    known = _read_parameters(function)
+    names = (*known.names[: len(args)], *[_MORE] * (len(args) - len(known.names)), *kwargs)
+    is_recorded_call = is_recorded(kwargs.get("graph"))
+    for is_mapped in (False,) if is_recorded_call else (True, False):
+        given = Given(is_recorded_call, refusals=[])
+        taken = []
+        for name, value in zip(names, values, strict=True):
+            keeps = name not in known.foreign or (name in known.raw and isinstance(value, np.ndarray))
+            foreign = "" if keeps else function.__name__
+            taken.append(given.replace(value, foreign, is_mapped and name in known.mapped))
+        written = [value for name, value in zip(names, taken, strict=True) if name not in known.mapped]
+        if not is_mapped or not _read_any(given, written):
+            break  # else maps would read what the call writes
+    return given, tuple(taken[: len(args)]), dict(zip(kwargs, taken[len(args) :], strict=True))
+
+
+def _read_any(given: Given, written: list[Any]) -> bool:
+    """Whether maps that stand for arrays read memory that a call may write."""
+    read = [item for _, array in given.pairs if isinstance(array, MappedArray) for item in array.arguments]
+    return any(
+        share_memory(item, buffer)
+        for value in written
+        for buffer in (value if isinstance(value, (tuple, list)) else (value,))
+        for item in read
+    )
 
 
 def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:
@@ -406,7 +461,7 @@ def asbuffer(array: MappedArray) -> Buffer[Any]:
 evaluate_with(asbuffer)
 
 
-@memoize
+@store_results
 def _make_store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 

@@ -1,5 +1,7 @@
 """Kernels traced from functions with any number of arguments, and those that all families launch."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch import control_flow
 from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.buffers.kernel_errors import NOTES, Check, journal_of, read_note, take_ticket
 from vkdispatch.base.context import Context
@@ -16,12 +19,11 @@ from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, to_numpy
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.control_flow.replacement import prepare_kernel
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.sources import make_distinct
-from vkdispatch.families.tuning import memoize
-from vkdispatch.shader.program import parse_check
+from vkdispatch.families.stored import store_results
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels traced from Python functions with any number of arguments -----------------------------------
@@ -99,7 +101,7 @@ def trace_kernel(
                 return tuple(map(variable_of, item))
             return None if item[1] is None else next(variables)
 
-        prepare_kernel(body, rewrite=True)(*map(variable_of, arguments))
+        control_flow.prepare_kernel(body, rewrite=True)(*map(variable_of, arguments))
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
     description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:
@@ -126,7 +128,7 @@ def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
         _make_clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
-@memoize
+@store_results
 def _make_clear_kernel(kind: DType) -> ShaderFunction:
     def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
@@ -176,7 +178,7 @@ def take_zeros(
 
 def raise_if_checked(context: Context) -> None:
     """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
-    if parse_check(None):
+    if is_checking():
         context._native.wait_idle()
 
 
@@ -271,7 +273,7 @@ def note_bad_starts(
     raise_if_checked(context)
 
 
-@memoize
+@store_results
 def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
     def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *limits: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x

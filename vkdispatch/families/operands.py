@@ -14,13 +14,14 @@ from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.dlpack import suggest_conversion
-from vkdispatch.codegen.arguments import Annotation
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
+from vkdispatch.families.arguments import Access
 from vkdispatch.families.tuning import memoize
-from vkdispatch.families.values import wide_type
-from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, mapped_at
-from vkdispatch.shader.program import parse_check
+from vkdispatch.families.values import find_multiplier, wide_type
+from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, OutputMap, mapped_at
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.signature import describe, is_value
 
 # ---- Operands of functions on arrays: buffers, and maps called with their arguments ----------------------
@@ -81,7 +82,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
         return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
     if isinstance(x, OutputMap):
         raise ArgumentTypeError(
-            f"{name}: map {x.mapping.name!r} takes {len(x.mapping.buffer_types)} arguments, got "
+            f"{name}: map {x.mapping.name!r} takes {x.mapping.arity} arguments, got "
             f"{len(x.arguments)}; without its first argument, the value, it is a map for an output_map="
         )
     if isinstance(x, MappingFunction) or inspect.isfunction(x):
@@ -107,7 +108,32 @@ def parse_operand(x: object, name: str = "x") -> Operand:
 
 def fit_source(source: sources.Source, size: int) -> sources.Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
-    return source.elementwise() if size < source.together and parse_check(None) else source
+    return source.elementwise() if size < source.together and is_checking() else source
+
+
+def stride_operand(x: Operand, shape: Sequence[int], steps: Sequence[int]) -> Operand:
+    """Return an array of elements of another one: along each axis, `steps` elements apart.
+
+    Raises
+    ------
+    ValueError
+        A length or a step has more than 32 bits.
+    """
+    numbers = (*shape[1:], *steps)
+    if max(numbers) >> 32:
+        raise ArgumentValueError(f"{x.name}: axes of 2**32 elements or more are too long, in {x.shape}")
+    size = math.prod(shape)
+    is_narrow = size < 1 << 31 and min(shape[1:], default=0) > 1
+    if is_narrow:
+        numbers += tuple(
+            part for parts in zip(*map(find_multiplier, shape[1:]), strict=True) for part in parts
+        )
+    source = _make_strided_source(x.source, len(shape), is_narrow)
+    arguments = (*x.arguments, *numbers)
+    return Operand(tuple(shape), size, x.var_type, x.context, source, arguments, x.name)
+
+
+_make_strided_source = memoize(sources.make_strided_source)
 
 
 @memoize
@@ -126,13 +152,15 @@ def lacks_elements(source: sources.Source, arguments: Sequence[Any], size: int) 
     """Whether a buffer lacks elements that loads of several elements would read before the map does."""
     return any(
         isinstance(arguments[position], Buffer)
-        and arguments[position].mem_size < size * source.annotations[position].__args__[0].item_size
+        and arguments[position].mem_size < size * sources.kind_of_argument(source.mapping, position).item_size
         for position, _ in source.views
     )
 
 
 def build_tree(x: MappedArray) -> tuple[sources.Tree, tuple[Any, ...]]:
     """Return the tree of a map, which its kernels depend on, and the arguments of their launches."""
+    if isinstance(x.mapping, DeferredMap):  # its arguments are as it takes them
+        return sources.Tree(x.mapping, (sources.Whole(None),) * x.mapping.arity, x.size == 1), x.arguments
     children, arguments, sizes = _split_arguments(x.mapping.buffer_types, x.arguments, x.shape)
     return sources.Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
@@ -347,15 +375,17 @@ def _make_sink(tree: sources.Tree, value_type: DType) -> Sink:
 
 
 @memoize
-def accesses_of_sink(sink: Sink) -> tuple[sources.Access, ...]:
+def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
     """Return how the map uses its arguments behind the value."""
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
-        return tuple(sources.Access() for _ in sink.annotations)
+        return tuple(Access() for _ in sink.annotations)
+
+    from vkdispatch.families.accesses import find_accesses  # something is traced
 
     def trace(variables: Sequence[Any], index: Any) -> None:
         sink.map_value(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
 
-    return sources.find_accesses(sink.names, sink.annotations, trace)
+    return find_accesses(sink.names, sink.annotations, trace)
 
 
 # What functions on arrays take as `output_map`, if not None.
@@ -485,7 +515,7 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
                 raise _make_overlap_error(name, _name_of(target, position))
 
 
-def _is_safe(argument: Any, buffer: Any, access: sources.Access) -> bool:
+def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
     """Whether a map reads, of the buffer of a result, only the element that the result overwrites."""
     here = access.here or argument.size == buffer.size == 1
     return here and not access.written and _is_aligned(argument, buffer)
@@ -510,13 +540,13 @@ def _name_of(part: Operand | Output, position: int) -> str:
 
 
 @memoize
-def accesses_of(source: sources.Source) -> tuple[sources.Access, ...]:
+def accesses_of(source: sources.Source) -> tuple[Access, ...]:
     """Return how a map uses its arguments."""
-    return (
-        (sources.Access(),)
-        if source.is_plain
-        else sources.find_accesses(source.names, source.annotations, source.trace)
-    )
+    if source.is_plain:
+        return (Access(),)
+    from vkdispatch.families.accesses import find_accesses  # something is traced
+
+    return find_accesses(source.names, source.annotations, source.trace)
 
 
 # ---- maps that write -----------------------------------------------------------------------------------
@@ -528,7 +558,7 @@ class _Part:
 
     name: str
     buffer: Any
-    access: sources.Access
+    access: Access
     owner: object
 
 
@@ -536,7 +566,7 @@ def _check_maps_that_write(
     written: Sequence[tuple[str, Any]], arrays: Sequence[Operand], target: Output | None
 ) -> None:
     """Raise OverlapError if a map writes to a buffer that the rest of the call uses."""
-    parts = [_Part(name, buffer, sources.Access(), written) for name, buffer in written]
+    parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
     parts += _list_parts(arrays, target)
     for part in parts:
         if not part.access.written:
@@ -559,7 +589,7 @@ def _list_parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_P
         yield from _list_parts_of(target, accesses_of_sink(target.sink))
 
 
-def _list_parts_of(owner: Operand | Output, accesses: Sequence[sources.Access]) -> Iterator[_Part]:
+def _list_parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
     for position, (argument, access) in enumerate(zip(owner.arguments, accesses, strict=True)):
         if isinstance(argument, Buffer):
             yield _Part(_name_of(owner, position), argument, access, owner)

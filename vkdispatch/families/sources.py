@@ -1,134 +1,45 @@
 """Sources: maps inside kernels, how their buffers are loaded, and maps of maps as one."""
 
+from __future__ import annotations
+
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Union
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.arguments import Annotation, buffer, constant
-from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler.analyses.launch_values import definitions_of
-from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
-from vkdispatch.control_flow.replacement import prepare_kernel
-from vkdispatch.families.values import count_per_load, unpack_elements, view_type, wide_type, wrap_integer
-from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
-
-# ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------
-
-
-@record
-class Access:
-    """How a map uses an argument.
-
-    Attributes
-    ----------
-    here
-        Whether it accesses only the element at the mapped index.
-    written
-        Whether it writes to the argument.
-    """
-
-    here: bool = True
-    written: bool = False
-
-
-def find_accesses(
-    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
-) -> tuple[Access, ...]:
-    """Return how a map uses each of its arguments.
-
-    Parameters
-    ----------
-    names, annotations
-        Names and annotations of the arguments.
-    trace
-        Traces the map, given variables for the arguments and a mapped index.
-    """
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        variables = context.declare_input_arguments(list(annotations), list(names))
-        mapped: list[Any] = []
-
-        def probe(*traced: Any) -> None:
-            index = vc.global_invocation_id().x.to_register()
-            mapped.append(index.expr.value)
-            trace(traced, ShaderVariable(index.expr))
-
-        prepare_kernel(probe, rewrite=True)(*variables)
-        description = context.get_description("probe")
-    elsewhere = _find_elsewhere(description.kernel, mapped[0])
-    touched = description.binding_access[description.resource_binding_base :]
-    return tuple(
-        Access(variable.storage.index not in elsewhere, touched[variable.storage.index][1])
-        if isinstance(variable, BufferVariable) and isinstance(variable.storage, Storage)
-        else Access()
-        for variable in variables
-    )
-
-
-def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
-    """Return the indices of the buffers that a kernel accesses elsewhere than at the mapped index."""
-    statements = list(walk(traced.body))
-    known = definitions_of(statements)
-
-    def is_mapped(index: Expr) -> bool:
-        while True:
-            if index.value is mapped:
-                return True
-            if index.op is Op.CONSTRUCT and len(index.args) == 1:
-                index = index.args[0]
-            elif isinstance(index.value, Register) and index.value in known:
-                index = known[index.value]
-            else:
-                return False
-
-    # raw GLSL: its buffers are known, but not which elements it accesses
-    used = set(traced.reads | traced.writes)
-    for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
-        if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):
-            used.add(expr.value.index)
-    return used
-
+from vkdispatch.codegen.annotations import Annotation, buffer, constant
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.values import (
+    count_per_load,
+    divide,
+    unpack_elements,
+    view_type,
+    wide_type,
+    wrap_integer,
+)
+from vkdispatch.shader.map import DeferredMap, MappingFunction, mapped_at, mapped_index
 
 # ---- Sources: mapping functions inside kernels on arrays, and how their buffers are loaded ---------------
 
 
+def _element(array: Any) -> Any:
+    return array[mapped_index()]
+
+
 def identity_map(kind: DType) -> MappingFunction:
     """Return the mapping function that returns the elements of its only buffer."""
-
-    def element(array: Any) -> Any:
-        return array[mapped_index()]
-
-    return MappingFunction([buffer[kind]], kind, element)
+    return DeferredMap(_element, (kind,), (), kind)
 
 
-class _Element(BufferVariable):
-    """A buffer whose element at the mapped index may be known already."""
-
-    __slots__ = ("is_read", "known")
-
-    is_read: bool
-    known: Any
-
-    def __init__(self, buffer: BufferVariable, known: Any = None) -> None:
-        super().__init__(buffer.storage)
-        self.is_read = False
-        self.known = known
-
-    def __getitem__(self, index: Any) -> ShaderVariable:
-        if isinstance(index, ShaderVariable) and index.expr is mapped_index().expr:
-            self.is_read = True
-            if self.known is not None:
-                return ShaderVariable(self.known._value())
-        return super().__getitem__(index)
-
-
-def forget_element(variable: Any) -> Any:
-    """Return an argument without its known element, for another `mapped_index` than that of the kernel."""
-    return BufferVariable(variable.storage) if isinstance(variable, _Element) else variable
+def kind_of_argument(mapping: MappingFunction, position: int) -> DType:
+    """Return the dtype of the elements of an argument of a mapping function, a buffer."""
+    if isinstance(mapping, DeferredMap):
+        return mapping.kinds[position]
+    kind: DType = mapping.buffer_types[position].__args__[0]
+    return kind
 
 
 @record
@@ -165,8 +76,7 @@ class Source:
     @property
     def item_size(self) -> int:
         """Bytes of an element of the first buffer."""
-        size: int = self.mapping.buffer_types[0].__args__[0].item_size
-        return size
+        return kind_of_argument(self.mapping, 0).item_size
 
     @property
     def names(self) -> list[str]:
@@ -187,7 +97,7 @@ class Source:
         """Return the parameters with names that begin with `prefix` and an underscore."""
         return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
 
-    def elementwise(self) -> "Source":
+    def elementwise(self) -> Source:
         """Return the same source, loaded element by element."""
         return replace(self, together=1, views=())
 
@@ -202,12 +112,14 @@ class Source:
                 return known[0]
             element = arguments[0][index].to_register()
             return element if element.var_type is wide else element.to_dtype(wide)
+        from vkdispatch.families.accesses import KnownElement  # something is traced
+
         variables = list(arguments)
         for (position, _), element in zip(self.views, known, strict=False):
-            narrow = compute_type(_kind(self.mapping, position))
+            narrow = compute_type(kind_of_argument(self.mapping, position))
             if element.var_type is not narrow:
                 element = element.to_dtype(narrow)
-            variables[position] = _Element(arguments[position], element)
+            variables[position] = KnownElement(arguments[position], element)
         return self.trace(variables, index)
 
     def trace(self, variables: Sequence[Any], index: Any) -> Any:
@@ -220,7 +132,7 @@ class Source:
                 raise ArgumentValueError(
                     f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
                 )
-            if not (isinstance(result, ShaderVariable) and result.var_type is wide) and narrow is not wide:
+            if not (isinstance(result, vc.ShaderVariable) and result.var_type is wide) and narrow is not wide:
                 stored = vc.new_register(narrow)
                 stored[:] = result
                 result = stored.to_dtype(wide)
@@ -238,7 +150,7 @@ class Source:
         if self.together == 1:
             return [self.value(arguments, position)]
         known = [
-            unpack_elements(_kind(self.mapping, argument), self.together, word)
+            unpack_elements(kind_of_argument(self.mapping, argument), self.together, word)
             for (argument, _), word in zip(self.views, words, strict=True)
         ]
         return [
@@ -261,55 +173,26 @@ def make_source(mapping: MappingFunction, out_type: DType, *, is_plain: bool) ->
     if is_writing:
         # elements that are loaded ahead would be out of date
         return replace(single, is_writing=True)
-    together = count_per_load([_kind(mapping, position) for position in read])
+    together = count_per_load([kind_of_argument(mapping, position) for position in read])
     views = tuple(
         (position, view)
         for position in read
-        if (view := view_type(_kind(mapping, position), together)) is not None
+        if (view := view_type(kind_of_argument(mapping, position), together)) is not None
     )
     return replace(single, together=together, views=views) if views and together > 1 else single
 
 
+@store_results
 def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
-    """Find how a map uses its arguments.
+    from vkdispatch.families.accesses import find_uses  # something is traced
 
-    Returns
-    -------
-    list
-        Positions of the arguments whose element at the mapped index it reads.
-    bool
-        Whether it writes to any argument.
-    bool
-        Whether it uses the index other than to access buffers.
-    """
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
-        wrapped = [_Element(item) if type(item) is BufferVariable else item for item in arguments]
-        registers: list[Any] = []
-
-        def probe(*variables: Any) -> None:
-            index = vc.global_invocation_id().x.to_register()
-            registers.append(index.expr.value)
-            source.trace(variables, ShaderVariable(index.expr))
-
-        prepare_kernel(probe, rewrite=True)(*wrapped)
-        description = context.get_description("probe")
-    is_writing = any(writes for _, writes in description.binding_access)
-    read = [i for i, argument in enumerate(wrapped) if isinstance(argument, _Element) and argument.is_read]
-    return read, is_writing, _is_used_elsewhere(description.kernel, registers[0])
+    return find_uses(source.names, source.annotations, source.trace)
 
 
-def name_position(index: Any) -> ShaderVariable:
+def name_position(index: Any) -> vc.ShaderVariable:
     """Return an index in a register that is marked as a position."""
     builder = vc.get_builder()
-    return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
-
-
-def _is_used_elsewhere(traced: Kernel, register: Register) -> bool:
-    """Whether a register is used other than as a place in a buffer."""
-    values = [expr for statement in walk(traced.body) for expr in expressions_of(statement)]
-    operands = [arg for expr in nodes(values) if expr.op is not Op.ELEMENT for arg in expr.args]
-    return any(expr.value is register for expr in (*values, *operands))
+    return vc.ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
 
 
 class MapName(str):
@@ -321,7 +204,7 @@ class MapName(str):
 def list_argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
-    count = len(mapping.buffer_types)
+    count = mapping.arity
     return [*map(MapName, names if len(names) == count else [f"param{i}" for i in range(count)])]
 
 
@@ -339,13 +222,52 @@ def make_distinct(names: Sequence[str]) -> list[str]:
     return distinct
 
 
-def _kind(mapping: MappingFunction, position: int) -> DType:
-    kind: DType = mapping.buffer_types[position].__args__[0]
-    return kind
-
-
 def _name(mapping: MappingFunction) -> str:
     return getattr(mapping.mapping_function, "__name__", "map")
+
+
+def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
+    """Return a source of elements of another one that lie at steps along `count` axes.
+
+    Behind its arguments are the lengths of all axes but the first, the steps of all axes, and if there are
+    fewer than 2**31 elements (`is_narrow`), what divides by the lengths.
+    """
+    parts = ("length", "step", "multiplier", "shift")[: 4 if is_narrow else 2]
+    names = [MapName(f"{part}{k}") for part in parts for k in range(part != "step", count)]
+
+    def strided(*variables: Any) -> Any:
+        from vkdispatch.families.accesses import forget_element  # something is traced
+
+        inner = len(source.annotations)
+        number = dict(zip(map(str, names), variables[inner:], strict=True))
+        place: Any = None
+        index: Any = vc.to_dtype(uint32, mapped_index()) if is_narrow else mapped_index()
+        for k in range(count - 1, 0, -1):
+            length = number[f"length{k}"]
+            rest: Any = index // length
+            if is_narrow:
+                rest = divide(index, number[f"multiplier{k}"], number[f"shift{k}"])
+            rest = rest.to_register()
+            part = (index - rest * length) * number[f"step{k}"]
+            place = part if place is None else part + place
+            index = rest
+        first = index * number["step0"]
+        with mapped_at(name_position(first if place is None else first + place)):
+            return source.mapping.trace(*map(forget_element, variables[:inner]))
+
+    mapped = source.mapping.mapping_function
+    strided.__name__ = strided.__qualname__ = _name(source.mapping)
+    strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
+    _name_parameters(strided, [*source.names, *names])
+    annotations = [*source.annotations, *[constant[uint32]] * len(names)]
+    mapping = MappingFunction(annotations, source.out_type, strided)
+    return make_source(mapping, source.out_type, is_plain=False)
+
+
+def _name_parameters(function: Any, names: Sequence[str]) -> None:
+    """Name the parameters of a function that takes any number."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 # ---- Lowering: maps of values and maps of maps become one map of buffers, as kernels need it -------------
@@ -367,7 +289,7 @@ def _name(mapping: MappingFunction) -> str:
 class Whole:
     """An argument that kernels take as it is: a buffer, a constant, an image."""
 
-    annotation: Annotation
+    annotation: Annotation | None
 
 
 @record
@@ -392,13 +314,9 @@ class Tree:
     """A map and its parameters; if `single`, an array of one element."""
 
     mapping: MappingFunction
-    children: tuple[Union[Whole, Stored, Number, "Tree"], ...]
+    children: tuple[Whole | Stored | Number | Tree, ...]
     single: bool = False
     spread: str = ""
-
-
-# Number of sizes that `_find_place` needs.
-_SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
 
 
 def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -424,7 +342,7 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
         extents[-1] *= size
     if "b" not in kinds:
         return "", ()
-    sizes = (extents[-1],) if len(kinds) == 2 else (extents[-1], extents[-2])
+    sizes = tuple(reversed(extents[2:]))
     if max(sizes) >> 32:
         raise ArgumentValueError(
             f"maps: an array of the shape {own} does not broadcast to {shape}: axes of 2**32 elements or "
@@ -435,21 +353,22 @@ def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tupl
 
 def _find_place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
     """Return the flat index in an array that broadcasts, for the one in the mapped array."""
-    inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
-    if kinds == "bk":
-        place = index % inner
-    elif kinds == "kb":
-        place = index // inner
-    elif kinds == "bkb":
-        place = (index // inner) % rest[0]
-    else:
-        place = (index // inner) // rest[0] * inner + index % inner
+    place: Any = None
+    step: Any = None
+    for axis in reversed(range(len(kinds))):
+        size = next(sizes) if axis else None
+        if kinds[axis] == "k":
+            part = index % size if axis else index
+            part = part if step is None else part * step
+            place = part if place is None else part + place
+            step = size if step is None or size is None else step * size
+        index = index // size if axis else index
     return name_position(place)
 
 
 def lower_map(tree: Tree) -> MappingFunction:
     """Return the map of the leaves of a tree. A map that kernels can take is returned unchanged."""
-    whole = len(tree.children) == len(tree.mapping.buffer_types)
+    whole = len(tree.children) == tree.mapping.arity
     if whole and all(isinstance(child, Whole) for child in tree.children):
         return tree.mapping
     annotations = list(_list_annotations(tree))
@@ -457,7 +376,7 @@ def lower_map(tree: Tree) -> MappingFunction:
     sizes = _count_sizes(tree)
     annotations += [constant[uint32]] * sizes
     names += [f"size{i}" for i in range(sizes)]
-    value = len(tree.children) < len(tree.mapping.buffer_types)
+    value = len(tree.children) < tree.mapping.arity
 
     def function(*variables: Any) -> Any:
         leaves = iter(variables)
@@ -466,10 +385,7 @@ def lower_map(tree: Tree) -> MappingFunction:
 
     function.__name__ = function.__qualname__ = tree.mapping.name
     function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, kind) for name in names]
-    )
+    _name_parameters(function, names)
     return MappingFunction(annotations, tree.mapping.return_type, function)
 
 
@@ -488,6 +404,8 @@ def _make_argument(child: Any, annotation: Any, variables: Iterator[Any], sizes:
         if child.spread:
             index = _find_place(child.spread, index, sizes)
         if child.single or child.spread:
+            from vkdispatch.families.accesses import forget_element  # something is traced
+
             variables = map(forget_element, variables)
         assert child.mapping.return_type is not None
         register = vc.new_register(compute_type(child.mapping.return_type))
@@ -530,17 +448,19 @@ def _list_annotations(tree: Tree) -> Iterator[Annotation]:
         elif isinstance(child, Number):
             yield (vc.Var if child.variable else constant)[compute_type(child.kind)]
         else:
+            assert child.annotation is not None
             yield child.annotation
 
 
 def _count_sizes(tree: Tree) -> int:
-    sizes = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    spreads = [child.spread for child in tree.children if isinstance(child, (Stored, Tree))]
+    sizes = sum(len(kinds) - 1 for kinds in spreads if kinds)
     return sizes + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
 
 
 def _list_names(tree: Tree) -> list[str]:
     """Return the name of each leaf: the names of the parameters on the path to it, joined."""
-    count = len(tree.mapping.buffer_types)
+    count = tree.mapping.arity
     parameters = list(inspect.signature(tree.mapping.mapping_function).parameters)
     parameters = parameters if len(parameters) == count else [f"param{i}" for i in range(count)]
     names: list[str] = []

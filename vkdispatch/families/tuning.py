@@ -24,12 +24,12 @@ _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 # The maximum number of results stored for each function, so that those of short-lived maps are dropped.
-_MAX_RESULTS = 1024
+MAX_RESULTS = 1024
 
 
 def memoize(function: _Function) -> _Function:
     """Decorate a function to be called once for equal arguments, which must be hashable."""
-    return cast(_Function, lru_cache(_MAX_RESULTS)(function))
+    return cast(_Function, lru_cache(MAX_RESULTS)(function))
 
 
 def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
@@ -38,7 +38,7 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
     It may be called with any arguments: those that == does not tell apart from others, such as -0.0, and
     those that may not be hashable are passed on to the function.
     """
-    known = lru_cache(_MAX_RESULTS, typed=True)(function)
+    known = lru_cache(MAX_RESULTS, typed=True)(function)
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
@@ -76,7 +76,7 @@ class PlanCache(Generic[_Result]):
         plan = self.plans.get(key)
         if plan is None:
             plan = make()
-            if len(self.plans) >= _MAX_RESULTS:
+            if len(self.plans) >= MAX_RESULTS:
                 self.plans.clear()
             self.plans[key] = plan
         return plan
@@ -340,7 +340,7 @@ class Table:
         if snapshot[0] != _changes or snapshot[1] is not kept:
             changes = _changes
             values = tuple(number.__get__(self, type(self)) for number in self.numbers.values())
-            snapshot = changes, kept, values, _value_keys.setdefault((self.family, values), object())
+            snapshot = changes, kept, values, _value_keys.setdefault((self.family, values), _Values(values))
             self._snapshot = snapshot
         return snapshot
 
@@ -358,7 +358,16 @@ class Table:
 
 
 _changes = 0
-_value_keys: dict[tuple[str, tuple[Any, ...]], object] = {}
+_value_keys: dict[tuple[str, tuple[Any, ...]], "_Values"] = {}
+
+
+class _Values:
+    """The values of a table. Equal ones are the same object, so that they are compared by identity."""
+
+    __slots__ = __match_args__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
 
 
 def plan_anew() -> None:
@@ -370,7 +379,17 @@ def plan_anew() -> None:
         context.calls.clear()
 
 
+def count_changes() -> int:
+    """Return how often numbers of tables were changed in this process."""
+    return _changes
+
+
 # ---- memory
+
+
+def describe_kept(context: Context) -> str:
+    """Return a text of the numbers that are kept for the devices of a context."""
+    return repr(sorted(context._keep(_STATE_KEY, lambda: load_kept(context)).items()))
 
 
 def _kept_here() -> _Kept:

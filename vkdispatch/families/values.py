@@ -1,15 +1,29 @@
 """Values in kernels of functions on buffers: promotion, words, elements, and operators of users."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch import control_flow
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
+from vkdispatch.families.stored import store_results
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Return a function of the kernel language by its name; it is imported when it is called."""
+
+    def call(*values: Any) -> Any:
+        return getattr(vc, name)(*values)
+
+    return call
+
 
 # ---- Kinds of numbers ------------------------------------------------------------------------------------
 
@@ -313,20 +327,29 @@ def is_expression(function: Callable[[Any, Any], Any], kind: dtype.DType, who: s
     ValueError
         The function returns nothing; the message calls it `who`.
     """
+    find = _is_expression if isinstance(function, BuiltinFunctionType) else _trace_expression
+    return find(function, kind, who)
+
+
+def _trace_expression(function: Callable[[Any, Any], Any], kind: dtype.DType, who: str) -> bool:
     plain: list[bool] = []
 
     def probe() -> None:
         x, y = vc.new_register(kind), vc.new_register(kind)
         before = vc.get_builder().contents
-        result = prepare_function(function)(x, y)
+        result = control_flow.prepare_function(function)(x, y)
         if result is None:
             raise ArgumentValueError(f"{who} must return a {kind.name}, got None")
-        alone = isinstance(result, ShaderVariable) and result.var_type is kind
+        alone = isinstance(result, vc.ShaderVariable) and result.var_type is kind
         plain.append(alone and vc.get_builder().contents == before)
 
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
-        prepare_kernel(probe, rewrite=True)()
+        control_flow.prepare_kernel(probe, rewrite=True)()
     return plain[0]
+
+
+# of `operator`; functions of users are not held
+_is_expression = store_results(_trace_expression)
 
 
 def parse_infinity(identity: str, kind: dtype.DType) -> float:
@@ -336,3 +359,21 @@ def parse_infinity(identity: str, kind: dtype.DType) -> float:
     if dtype.is_complex(kind):
         raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; pass a number")
     return float(identity)
+
+
+# ---- Division by numbers that all invocations share, of which CPUs have no fast one ----------------------
+
+
+@lru_cache(4096)
+def find_multiplier(divisor: int) -> tuple[int, int]:
+    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
+
+    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
+    """
+    bits = (divisor - 1).bit_length()
+    return -((-1 << (31 + bits)) // divisor), bits - 1
+
+
+def divide(number: Any, multiplier: Any, shift: Any) -> Any:
+    """Return a uint32 below 2**31 divided by what `find_multiplier` returned these for."""
+    return vc.umul_extended(number, multiplier)[0] >> shift

@@ -98,11 +98,10 @@ def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
         )
 
 
-def require_axes(name: str, shape: tuple[int, ...], least: int, most: int = 3) -> None:
-    """Raise ValueError unless a shape has from `least` to `most` axes. `name` is that of the caller."""
-    if not least <= len(shape) <= most:
-        wanted = " or ".join(map(str, range(least, min(most, 3) + 1)))
-        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got the shape {shape}")
+def require_axes(name: str, shape: tuple[int, ...], least: int) -> None:
+    """Raise ValueError unless a shape has `least` axes. `name` is that of the caller."""
+    if len(shape) < least:
+        raise ArgumentValueError(f"buffer: {name} takes one of at least {least} axes, got the shape {shape}")
 
 
 SignalRange = tuple[int | None, int | None]

@@ -25,7 +25,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.matrices.factors import Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -90,7 +90,7 @@ class CooperativeForm:
         return self.rows // self.height * (self.columns // self.width) * self.subgroup
 
 
-@memoize
+@store_results
 def make_cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
     """Trace a kernel.
 

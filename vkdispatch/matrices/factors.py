@@ -11,7 +11,7 @@ from vkdispatch.base.record import record
 from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import wide_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -249,7 +249,7 @@ class PartialsForm:
     lanes: int
 
 
-@memoize
+@store_results
 def make_partials_kernel(form: PartialsForm) -> ShaderFunction:
     """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
     factors = form.factors

@@ -28,7 +28,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import DeviceFacts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import DeviceFacts
 from vkdispatch.families.values import convert_value, join_words, split_words, word_count
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables, add_product, make_zero
@@ -102,7 +103,7 @@ def _count_words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
 # ---- the product ---------------------------------------------------------------------------------
 
 
-@memoize
+@store_results
 def make_product_kernel(form: PanelForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the sums, `NUMBERS` and the panels of both operands."""
     words = plain_source(uvec4)
@@ -240,7 +241,7 @@ def queue_panels(
     return target
 
 
-@memoize
+@store_results
 def make_packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
     source = form.source

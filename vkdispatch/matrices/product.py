@@ -1,6 +1,9 @@
 """`vd.matmul`, and operands evaluated into buffers."""
 
+import math
 from typing import Any
+
+import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
@@ -10,9 +13,18 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_dtype
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    OutputLike,
+    parse_operand,
+    prepare_output,
+    stride_operand,
+)
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import convert_value, promote_dtypes
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import Sizes, check_numbers, make_zero, sum_type
@@ -37,7 +49,7 @@ def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
     return parse_operand(target)
 
 
-@memoize
+@store_results
 def make_packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
@@ -83,7 +95,7 @@ def queue_words(
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
-@memoize
+@store_results
 def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
@@ -136,13 +148,13 @@ def matmul(
     Parameters
     ----------
     a, b
-        Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two axes are those
-        of the matrices, and a third axis in front is a batch axis, which broadcasts. A one-dimensional `a` is
-        a row vector, and a one-dimensional `b` a column vector; that axis is removed from the result.
+        Buffers of numbers, or maps called with their arguments. The last two axes are those of the matrices,
+        and axes in front of them are batch axes, which broadcast. A one-dimensional `a` is a row vector, and
+        a one-dimensional `b` a column vector; that axis is removed from the result.
     out
         A buffer for the result; None creates one. It must not be an operand.
     transpose_a, transpose_b
-        Swap rows and columns of an operand of 2 or 3 axes, without a copy.
+        Swap rows and columns of an operand of at least 2 axes, without a copy.
     dtype
         The dtype to which the operands are converted, and that of the result; None is NumPy's promotion.
         Sums have this type, but at least 32 bits: products of float16 and bfloat16 are accumulated in
@@ -191,6 +203,8 @@ def matmul(
         raise ArgumentValueError(f"a, b: sides of more than {_MAX_UINT32} elements are not supported")
     # a map that writes must run once for each element
     left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
+    batches = _broadcast_batches(left.shape, right.shape)
+    left, right = _fill_batches(left, batches), _fill_batches(right, batches)
     device = device_facts()
     sources = left.source, right.source, swap_a, swap_b
     request = Request(*sources, sizes, sum_type(kind), target.sink, device)
@@ -292,19 +306,36 @@ def _find_sizes(
             f"a, b: a of the shape {a}{_describe_swap(swap_a)} has rows of {length} elements, b of the shape "
             f"{b}{_describe_swap(swap_b)} columns of {inner}; they must have as many"
         )
-    a_batches, b_batches = (shape[0] if len(shape) == 3 else 1 for shape in (first, second))
-    if a_batches != b_batches and 1 not in (a_batches, b_batches):
-        raise ArgumentValueError(
-            f"a, b: a of the shape {a} has {a_batches} matrices, b of the shape {b} has {b_batches}; one "
-            "must have as many as the other, or 1"
-        )
-    batches = b_batches if a_batches == 1 else a_batches
-    shape = (batches,) if max(len(first), len(second)) == 3 else ()
+    shape = _broadcast_batches(a, b)
+    batches = math.prod(shape)
+    a_batches, b_batches = (1 if math.prod(own[:-2]) == 1 else batches for own in (first, second))
     shape += (rows,) * (len(a) > 1) + (columns,) * (len(b) > 1)
     if swap_a is swap_b is False and batches > 1 and b_batches == 1 and a_batches == batches:
         # many matrices times one: their rows are the rows of one matrix
         return Sizes(1, batches * rows, columns, length, 1, 1), shape
     return Sizes(batches, rows, columns, length, a_batches, b_batches), shape
+
+
+def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch axes of the product of arrays of these shapes."""
+    try:
+        return np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise ArgumentValueError(
+            f"a, b: a of the shape {a} has {math.prod(a[:-2])} matrices, b of the shape {b} has "
+            f"{math.prod(b[:-2])}; one must have as many as the other, or 1, along each axis in front of them"
+        ) from None
+
+
+def _fill_batches(x: Operand, shape: tuple[int, ...]) -> Operand:
+    """Return an operand with the batch axes of the product, where it has some of them."""
+    have = x.shape[:-2]
+    if math.prod(have) in (1, math.prod(shape)):
+        return x
+    missing = (1,) * (len(shape) - len(have))
+    steps = [math.prod(x.shape[k + 1 :]) * (have[k] > 1) for k in range(len(have))]
+    sides = (x.shape[-1], 1)
+    return stride_operand(x, (*shape, *x.shape[-2:]), (*(0 for _ in missing), *steps, *sides))
 
 
 def _describe_swap(swap: bool) -> str:

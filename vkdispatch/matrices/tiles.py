@@ -8,7 +8,7 @@ from vkdispatch.base.dtype import DType, float32, float64, int32, is_vector, to_
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value
 from vkdispatch.matrices.factors import Factors, Variables, add_product, find_tile, make_zero, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -270,7 +270,7 @@ def make_zeros(kind: DType) -> Any:
 # double buffering of Nath, Tomov and Dongarra (An improved MAGMA GEMM for Fermi GPUs, 2010).
 
 
-@memoize
+@store_results
 def make_tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 

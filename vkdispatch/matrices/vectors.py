@@ -7,7 +7,7 @@ from vkdispatch.base.dtype import int32
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value, join_words, split_words
 from vkdispatch.matrices.factors import (
     GROUP,
@@ -29,7 +29,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _GROUP = 256
 
 
-@memoize
+@store_results
 def make_small_kernel(factors: Factors) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `factors`, which have no parts and load single elements."""
 
@@ -106,7 +106,7 @@ class LineForm:
         return self.count * self.lanes * source.together
 
 
-@memoize
+@store_results
 def make_line_kernel(form: LineForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
@@ -255,7 +255,7 @@ class VectorForm:
     unroll: int
 
 
-@memoize
+@store_results
 def make_vector_kernel(form: VectorForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 

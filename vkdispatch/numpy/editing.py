@@ -333,27 +333,12 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) -> Array:
-    """Pad with constants or elements: up to three axes at once, more of them one after the other."""
+    """Pad with constants or elements."""
     values = _parse_pairs(constants, x.ndim, "constant_values")
     if x.dtype.kind in "iu" and constants is not None:
         values = [tuple(number_as(number, x.dtype, "constant_values") for number in pair) for pair in values]
-    if x.ndim <= 3:
-        return _pad_lines(x, x.shape, widths, mode, values)
-    result = x
-    for axis, width in enumerate(widths):
-        if any(width):
-            shape = result.shape
-            lines = (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
-            moved = _pad_lines(result, lines, [(0, 0), width, (0, 0)], mode, [(0, 0), values[axis], (0, 0)])
-            result = reshape(moved, manipulation.replace_axis(shape, axis, shape[axis] + sum(width)))
-    return result
-
-
-def _pad_lines(
-    x: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], mode: str, values: Pairs
-) -> Array:
     options: dict[str, Any] = {"constant_values": values} if mode == "constant" else {}
-    return array_from(pad_buffer(as_operand(value_of(x), shape), widths, mode, **options))
+    return array_from(pad_buffer(as_operand(value_of(x), x.shape), widths, mode, **options))
 
 
 def _reflect_oddly(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:

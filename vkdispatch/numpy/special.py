@@ -12,6 +12,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.families.values import find_function
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
 from vkdispatch.numpy.basics.elementwise import absolute as magnitude
 from vkdispatch.numpy.basics.examples import write_example
@@ -84,10 +85,12 @@ def _make_function(name: str, compute: Callable[[Any], Any], what: str) -> Calla
     return function
 
 
-erf = _make_function("erf", vc.erf, "the error function of real numbers")
-erfc = _make_function("erfc", vc.erfc, "1 - erf(x), also far from 0")
-gamma = _make_function("gamma", vc.gamma, "the gamma function of real numbers")
-gammaln = _make_function("gammaln", vc.lgamma, "the logarithm of the gamma function's absolute value")
+erf = _make_function("erf", find_function("erf"), "the error function of real numbers")
+erfc = _make_function("erfc", find_function("erfc"), "1 - erf(x), also far from 0")
+gamma = _make_function("gamma", find_function("gamma"), "the gamma function of real numbers")
+gammaln = _make_function(
+    "gammaln", find_function("lgamma"), "the logarithm of the gamma function's absolute value"
+)
 
 
 # Chebyshev coefficients of exp(-x) I0(x) on [0, 8], and of sqrt(x) exp(-x) I0(x) in 8/x.

@@ -7,11 +7,11 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
 from vkdispatch.codegen import random
-from vkdispatch.codegen.arguments import constant
+from vkdispatch.codegen.annotations import constant
 from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import view_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -133,7 +133,7 @@ MAX_BLOCKS = 1 << 31
 _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
-@memoize
+@store_results
 def make_fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 

@@ -19,13 +19,13 @@ from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_
 from vkdispatch.families.calls import call_with_parameters
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import (
     H200_AND_LLVMPIPE,
     DeviceFacts,
     Number,
     Table,
     device_facts,
-    memoize,
     memoize_numbers,
 )
 from vkdispatch.families.values import INTEGERS, integer_limits
@@ -66,15 +66,15 @@ def parse_size(size: object, out: object) -> tuple[int, ...]:
     Raises
     ------
     TypeError, ValueError
-        `size` is neither a nonnegative int nor up to three of them.
+        `size` is neither a nonnegative int nor several of them.
     """
     if size is None:
         return out.shape if isinstance(out, Buffer) else ()
     whole = (size,) if is_int(size) else size
     if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_int, whole)):
-        raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
-    if len(whole) > 3 or min(whole, default=0) < 0:
-        raise ArgumentValueError(f"size: expected up to 3 ints of 0 or more, got {size!r}")
+        raise ArgumentTypeError(f"size: expected an int or several ints, got {size!r}")
+    if min(whole, default=0) < 0:
+        raise ArgumentValueError(f"size: expected ints of 0 or more, got {size!r}")
     return parse_shape(tuple(whole))
 
 
@@ -290,7 +290,7 @@ def draw_new(
     return target
 
 
-@memoize
+@store_results
 def _choose_form(
     fields: tuple[Any, ...], facts: DeviceFacts, tuning_key: tuple[int, ...]
 ) -> tuple[Form, ShaderFunction]:
@@ -319,7 +319,7 @@ def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
     _make_advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
-@memoize
+@store_results
 def _make_advance_kernel() -> ShaderFunction:
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)

@@ -35,7 +35,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink, plain_output, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.shader.shader_function import ShaderFunction
 
 RANKED = 1024
@@ -129,7 +130,7 @@ def _choose_word(source: Operand, output: Output) -> dt.DType | None:
     return dt.uint32 if lacking else None
 
 
-@memoize
+@store_results
 def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
@@ -146,7 +147,7 @@ def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
     return trace_kernel("random_ranks", body, arguments, _GROUP, exec_size=1)
 
 
-@memoize
+@store_results
 def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
     wide = kind is dt.uint64
 
@@ -178,7 +179,7 @@ def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
     return trace_kernel("random_permutation", body, arguments, _GROUP, exec_size=1)
 
 
-@memoize
+@store_results
 def _make_gathering_kernel(sink: Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
     def body(result: Any, order: Any, variables: Any, mapping: Any, inner: Any) -> None:
         index = vc.global_invocation_id().x

@@ -37,7 +37,7 @@ from vkdispatch.families.operands import (
     prepare_output,
 )
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value, is_nonzero, promote_dtypes, unpack_elements, wide_type
 from vkdispatch.rearrange import moves
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -249,7 +249,7 @@ class _Form:
         return dtype.uint32 if wide is dtype.bool_ else wide
 
 
-@memoize
+@store_results
 def _make_kernel(form: _Form) -> ShaderFunction:
     view = _condition_view(form)
     condition = form.condition if view is None else plain_source(view)

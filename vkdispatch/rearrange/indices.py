@@ -19,7 +19,7 @@ from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import note_error, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import Operand
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import INTEGERS, LONG_INTEGERS, SIGNED_INTEGERS
 from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -223,7 +223,7 @@ def note_bad_places(
                 note_error(journal, ticket, position, [place])
 
 
-@memoize
+@store_results
 def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     def body(journal: Any, indices: Any, variables: Any, ticket: Any) -> None:
         position = vc.global_invocation_id().x

@@ -12,11 +12,11 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
+from vkdispatch.families.arguments import parse_axis, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value, promote_dtypes, word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.planes import make_narrow_kernel, plan_interleave
@@ -105,7 +105,7 @@ def stack(
     Parameters
     ----------
     arrays
-        Buffers, or maps called with their arguments, of the same shape, with at most two axes.
+        Buffers, or maps called with their arguments, of the same shape.
     axis
         The new axis of the result.
     out, output_map, graph
@@ -130,7 +130,7 @@ def stack(
             raise ArgumentValueError(
                 f"arrays: expected one shape; the first has {first}, number {k} has {array.shape}"
             )
-    chosen = parse_axis(axis, check_rank(len(first) + 1, "arrays"))
+    chosen = parse_axis(axis, len(first) + 1)
     joined = (*first[:chosen], len(parsed), *first[chosen:])
     outer, _, inner = split_shape(joined, chosen)
     return _join(parsed, joined, outer, [inner] * len(parsed), out, output_map, graph)
@@ -193,7 +193,7 @@ def _launch(
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
-@memoize
+@store_results
 def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
     def body(moved: Any, variables: Any) -> None:
         number = numbers.read(variables)

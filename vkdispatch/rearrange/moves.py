@@ -17,7 +17,8 @@ from vkdispatch.families import kernels
 from vkdispatch.families.kernels import Argument, buffers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
 from vkdispatch.families.values import wide_type
 from vkdispatch.families.values import word_type as word_type
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -447,7 +448,7 @@ def launch_by_axes(
     kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
 
 
-@memoize
+@store_results
 def _make_kernel(
     move: Move, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:

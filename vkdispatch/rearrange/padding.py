@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import as_tuple, check_rank, parse_axes, parse_axis, parse_int
+from vkdispatch.families.arguments import as_tuple, parse_axes, parse_axis, parse_int
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand, prepare_output
 from vkdispatch.rearrange.moves import Axis, Filler, cast_number, launch_by_axes
@@ -26,10 +26,10 @@ Pair = tuple[Any, Any]
 @array_function
 def pad(
     x: ArrayLike,
-    pad_width: Any,
+    pad_width: object,
     mode: str = "constant",
     *,
-    constant_values: Any = 0,
+    constant_values: object = 0,
     out: Buffer[Any] | None = None,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
@@ -39,7 +39,7 @@ def pad(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of 1 to 3 axes.
+        A buffer, or a map called with its arguments.
     pad_width
         The number of elements before and after, as in NumPy: an int, `(before, after)`, such a pair for each
         axis, or a dict that maps axes to these. It can exceed the length of the array.
@@ -256,14 +256,14 @@ def tile(
         A buffer, or a map called with its arguments.
     reps
         The number of repetitions, along the last axis or for each axis. Ones are prepended to the shorter of
-        `reps` and the shape. The result can have up to three axes.
+        `reps` and the shape.
     out, output_map, graph
         As for `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As for `roll`; or a count is negative, or there are more than three axes.
+        As for `roll`; or a count is negative.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def tile(
     """
     array = parse_operand(x, "x")
     counts = [parse_int(value, "reps", least=0) for value in as_tuple(reps)]
-    rank = check_rank(max(len(counts), len(array.shape)), "reps")
+    rank = max(len(counts), len(array.shape))
     shape = (1,) * (rank - len(array.shape)) + array.shape
     counts = [1] * (rank - len(counts)) + counts
     axes = [

@@ -6,7 +6,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -70,7 +70,7 @@ def plan_interleave(planes: int, length: int, item: int) -> tuple[NarrowForm, tu
     return NarrowForm(item, word, planes, True, _GROUP, numbers, apart=True), values
 
 
-@memoize
+@store_results
 def make_narrow_kernel(form: NarrowForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the result, the array (or arrays), and `form.numbers`."""
     move = Move(word_type(form.word))
@@ -232,7 +232,7 @@ class TileForm:
         return -(-self.shift // self.run)
 
 
-@memoize
+@store_results
 def make_tile_kernel(form: TileForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, then `form.numbers`."""
 

@@ -27,11 +27,12 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import Number
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import convert_value
 from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
@@ -56,7 +57,7 @@ _NONE = 0xFFFFFFFF
 def put(
     x: Buffer[Any],
     indices: ArrayLike,
-    values: Any,
+    values: ArrayLike | Number,
     mode: str | None = None,
     *,
     unique: bool = False,
@@ -232,7 +233,7 @@ class _Places:
         entry[:] = vc.select(entry == last, 0, entry + 1)
 
 
-@memoize
+@store_results
 def _make_claim_kernel(
     source: Source, mode: str, long: bool, direct: bool, numbers: moves.Numbers
 ) -> ShaderFunction:
@@ -269,7 +270,7 @@ def _make_claim_kernel(
     return trace_kernel("put_claim", body, arguments, GROUP, exec_size=numbers.text("count"))
 
 
-@memoize
+@store_results
 def _make_write_kernel(form: _Form) -> ShaderFunction:
     values = form.values if form.word is None else plain_source(form.word)
 

@@ -10,12 +10,13 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
+from vkdispatch.families.arguments import parse_axis, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
     check_indices,
@@ -119,7 +120,7 @@ def choose_rows(rows: int, length: int, count: int, held: int) -> int:
     return together
 
 
-@memoize
+@store_results
 def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, the indices' and `form.numbers`."""
     move, group = form.move, form.group
@@ -201,7 +202,7 @@ def take(
         A buffer, or a map called with its arguments, of integers. Negative ones count from the end.
     axis
         The axis to take along; None takes from the flattened array. In the result the axes of `indices`
-        replace this axis; it can have up to three axes.
+        replace this axis.
     out
         A buffer for the result; None creates one. It must not be `x` or `indices`.
     mode
@@ -219,8 +220,7 @@ def take(
     TypeError
         An argument is invalid.
     ValueError
-        There is no such axis or mode, the result would have more than three axes, `out` does not match, or a
-        call with "raise" is recorded.
+        There is no such axis or mode, `out` does not match, or a call with "raise" is recorded.
     IndexError
         There are indices but no elements. With "raise", a later wait or read raises it for an index out of
         bounds.
@@ -240,7 +240,6 @@ def take(
         chosen = parse_axis(axis, len(array.shape))
         outer, length, inner = split_shape(array.shape, chosen)
         shape = (*array.shape[:chosen], *places.shape, *array.shape[chosen + 1 :])
-        check_rank(len(shape), "indices")
     what = "the array" if axis is None else f"axis {axis}"
     call = _Call(array, places, shape, (outer, length, places.size, inner), what, along=False)
     return _take(call, out, mode, output_map, graph)
@@ -441,7 +440,7 @@ class _Form:
     numbers: moves.Numbers
 
 
-@memoize
+@store_results
 def _make_kernel(form: _Form) -> ShaderFunction:
     move = form.move
 

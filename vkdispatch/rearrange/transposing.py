@@ -1,7 +1,7 @@
 """`vd.transpose`: the choice of a kernel, and the numbers of its launch.
 
-Axes of one element are left out, and neighbours that stay neighbours become one axis. At most three axes are
-left, in one of five orders:
+Axes of one element are left out, and neighbours that stay neighbours become one axis. These orders of the
+axes that are left have kernels of their own:
 
     0          a copy
     1 0        rows and columns of one plane: tiles
@@ -9,8 +9,8 @@ left, in one of five orders:
     2 1 0      a plane whose rows (or columns) are two axes that also swap: tiles
     1 0 2      runs of elements that stay together; short ones are larger elements of a plane
 
-Planes that are too small or too narrow for tiles, and runs of 32 bytes or more, are gathered: one invocation
-finds and moves each word of the result.
+All others, planes that are too small or too narrow for tiles, and runs of 32 bytes or more are gathered: one
+invocation finds and moves each word of the result.
 """
 
 import math
@@ -26,7 +26,8 @@ from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.moves import tile_tuning as tuning
@@ -59,7 +60,7 @@ def transpose(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of 0 to 3 axes.
+        A buffer, or a map called with its arguments.
     axes
         Axis k of the result is axis `axes[k]` of `x`; negative ones count from the end. None reverses them.
     out
@@ -307,7 +308,7 @@ def _plan_gather(
     return (move, count, numbers), values
 
 
-@memoize
+@store_results
 def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel whose invocations move one word each; `count` axes of the result have strides."""
 

@@ -1,23 +1,24 @@
 """Accumulators: how values become states, which are combined and finished; sums and masks."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch import control_flow
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_complex, is_matrix, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.arguments import constant
-from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.codegen.annotations import constant
 from vkdispatch.families.kernels import Argument
 from vkdispatch.families.operands import ArrayLike
 from vkdispatch.families.tuning import memoize
-from vkdispatch.families.values import is_expression, is_nonzero, split_scalars, wide_type
+from vkdispatch.families.values import find_function, is_expression, is_nonzero, split_scalars, wide_type
 from vkdispatch.reduce import operations
 from vkdispatch.reduce.operations import can_exchange
 from vkdispatch.shader.map import MappedArray, MappingFunction
@@ -275,10 +276,10 @@ def make_accumulator(operation: operations.ReduceOp, kind: DType, features: froz
     wide, narrow = wide_type(kind), compute_type(kind)
 
     def combine(x: Any, y: Any) -> Any:
-        result = prepare_function(operation.reduction)(x, y)
-        if isinstance(result, ShaderVariable) and result.var_type is narrow is not wide:
+        result = control_flow.prepare_function(operation.reduction)(x, y)
+        if isinstance(result, vc.ShaderVariable) and result.var_type is narrow is not wide:
             return result.to_dtype(wide)
-        if not isinstance(result, ShaderVariable):
+        if not isinstance(result, vc.ShaderVariable):
             register = vc.new_register(wide)
             register[:] = result
             return register
@@ -287,11 +288,12 @@ def make_accumulator(operation: operations.ReduceOp, kind: DType, features: froz
     brief = operations.is_predefined(operation) or is_expression(
         operation.reduction, wide, f"reduction {operation.name!r}"
     )
-    subgroup = (
-        operation.subgroup_reduction
-        if operations.can_combine_in_subgroups(operation, wide, features)
-        else None
-    )
+
+    def combine_in_subgroup(value: Any) -> Any:
+        assert operation.subgroup_reduction is not None
+        return operation.subgroup_reduction(value)
+
+    subgroup = combine_in_subgroup if operations.can_combine_in_subgroups(operation, wide, features) else None
     return make_single(
         operation.name,
         wide,
@@ -414,7 +416,7 @@ def make_sum(kind: DType, total: DType, out_type: DType, has_divisor: bool = Fal
             combine_early=_sum_narrow if kind in _SMALL else None,
             finish=finish,
             parameters=(("divisor", component),) if has_divisor else (),
-            subgroup=None if is_complex(total) or is_matrix(total) else vc.subgroup_add,
+            subgroup=None if is_complex(total) or is_matrix(total) else find_function("subgroup_add"),
         ),
     )
 
@@ -439,7 +441,7 @@ def make_product(kind: DType, total: DType, out_type: DType) -> Accumulator:
         Steps(
             prepare=lambda value: cast_value(value, total),
             finish=lambda value, _: narrow(value, out_type),
-            subgroup=vc.subgroup_mul,
+            subgroup=find_function("subgroup_mul"),
         ),
     )
 
@@ -491,7 +493,7 @@ def make_truth(of_all: bool) -> Accumulator:
         Steps(
             prepare=prepare,
             finish=lambda value, _: value != 0,
-            subgroup=vc.subgroup_and if of_all else vc.subgroup_or,
+            subgroup=find_function("subgroup_and" if of_all else "subgroup_or"),
         ),
     )
 
@@ -514,7 +516,7 @@ def make_count(total: DType, out_type: DType) -> Accumulator:
             prepare=lambda value: cast_value(value, total),
             combine_early=count,
             finish=lambda value, _: narrow(value, out_type),
-            subgroup=vc.subgroup_add,
+            subgroup=find_function("subgroup_add"),
         ),
     )
 

@@ -9,8 +9,8 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import replace
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
-from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.sources import Source, kind_of_argument
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import view_type
 from vkdispatch.reduce import accumulators
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
@@ -137,7 +137,7 @@ SECOND = "_of_partials"
 _ROUNDS = 16
 
 
-@memoize
+@store_results
 def make_stage_kernel(
     form: KernelForm, source: Source, accumulator: accumulators.Accumulator, sink: Sink
 ) -> ShaderFunction:
@@ -187,7 +187,7 @@ def limit_loads(source: Source, together: int) -> Source:
     """Return the source with loads of `together` elements, which are no more than its own."""
     if together == 1:
         return source.elementwise()
-    kinds = [(position, source.mapping.buffer_types[position].__args__[0]) for position, _ in source.views]
+    kinds = [(position, kind_of_argument(source.mapping, position)) for position, _ in source.views]
     views = tuple((at, view) for at, kind in kinds if (view := view_type(kind, together)) is not None)
     return replace(source, together=together, views=views)
 

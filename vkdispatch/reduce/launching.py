@@ -13,13 +13,14 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import buffers, take_zeros, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import PlanCache, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import PlanCache
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
-from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, make_planner
+from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, gather_axes, make_planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
@@ -112,11 +113,13 @@ def reduce_array(
         _make_empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
         return buffer
 
+    x, axes = gather_axes(x, call.axes)
+
     def plan() -> Launches:
         planner = make_planner(x.source, accumulator, x.context, None)
-        return plan_launches(planner, find_shape(x.shape, call.axes), x.source, accumulator, sink.sink)
+        return plan_launches(planner, find_shape(x.shape, axes), x.source, accumulator, sink.sink)
 
-    key = (x.source, x.shape, accumulator, call.axes, sink.sink)
+    key = (x.source, x.shape, accumulator, axes, sink.sink)
     launch(find_launches(x.context, key, plan), x, buffer, arguments, call.graph)
     return buffer
 
@@ -127,7 +130,7 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
     """
     plans: PlanCache[Launches] = context._keep(_PLANS, PlanCache)
-    return plans.find(planning.tuning, (*key, bool(parse_check(None))), plan)
+    return plans.find(planning.tuning, (*key, is_checking()), plan)
 
 
 def plan_launches(
@@ -177,7 +180,7 @@ def launch(
         second.kernel(buffer, *partials, *second.numbers, *arguments, graph=graph)
 
 
-@memoize
+@store_results
 def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
 

@@ -11,7 +11,7 @@ from vkdispatch.base import dtype
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.families.sources import name_position
 from vkdispatch.families.tuning import memoize
-from vkdispatch.families.values import is_nonzero, split_scalars, wide_type
+from vkdispatch.families.values import find_function, is_nonzero, split_scalars, wide_type
 from vkdispatch.reduce import accumulators
 from vkdispatch.reduce.operations import find_extreme_identity
 
@@ -66,7 +66,7 @@ def make_extreme(
     """
     part, count = _find_part_type(kind), dtype.component_count(kind)
     whole = not dtype.is_float_dtype(part)
-    better = vc.max if largest else vc.min
+    better = find_function("max" if largest else "min")
 
     def of_parts(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         if whole:
@@ -87,7 +87,7 @@ def make_extreme(
     def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
         return accumulator.merge_all([tuple(accumulators.split_parts(value)) for value in values])
 
-    subgroup = vc.subgroup_max if largest else vc.subgroup_min
+    subgroup = find_function("subgroup_max" if largest else "subgroup_min")
     accumulator = accumulators.Accumulator(
         "max" if largest else "min",
         (part,) * count,
@@ -440,7 +440,7 @@ def make_norm(
             prepare=prepare,
             finish=finish,
             parameters=(("inverse", total),) if power == "p" else (),
-            subgroup=vc.subgroup_add,
+            subgroup=find_function("subgroup_add"),
         ),
     )
 

@@ -10,7 +10,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import DTypeLike
 from vkdispatch.families.calls import array_function

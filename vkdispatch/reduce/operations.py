@@ -42,13 +42,35 @@ class ReduceOp:
         return global_name or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
 
 
-SubgroupAdd = ReduceOp("add", operator.add, 0, vc.subgroup_add)
-SubgroupMul = ReduceOp("mul", operator.mul, 1, vc.subgroup_mul)
-SubgroupMin = ReduceOp("min", vc.min, "inf", vc.subgroup_min)
-SubgroupMax = ReduceOp("max", vc.max, "-inf", vc.subgroup_max)
-SubgroupAnd = ReduceOp("and", operator.and_, -1, vc.subgroup_and)
-SubgroupOr = ReduceOp("or", operator.or_, 0, vc.subgroup_or)
-SubgroupXor = ReduceOp("xor", operator.xor, 0, vc.subgroup_xor)
+class _PredefinedOp(ReduceOp):
+    """An operation whose functions are those of the kernel language, which is imported when they are used."""
+
+    __match_args__ = ("name",)
+
+    def __init__(self, name: str, reduction: Callable[..., Any] | str, identity: Any) -> None:
+        self.name, self.identity, self._reduction = name, identity, reduction
+
+    @property
+    def reduction(self) -> Callable[..., Any]:  # type: ignore[override]
+        """Combines two GPU values."""
+        reduction = self._reduction
+        return getattr(vc, reduction) if isinstance(reduction, str) else reduction
+
+    @property
+    def subgroup_reduction(self) -> Callable[..., Any]:  # type: ignore[override]
+        """Combines a value over the subgroup."""
+        return getattr(vc, f"subgroup_{self.name}")  # type: ignore[no-any-return]
+
+
+_PredefinedOp.__qualname__ = "ReduceOp"  # in its `repr`
+
+SubgroupAdd = _PredefinedOp("add", operator.add, 0)
+SubgroupMul = _PredefinedOp("mul", operator.mul, 1)
+SubgroupMin = _PredefinedOp("min", "min", "inf")
+SubgroupMax = _PredefinedOp("max", "max", "-inf")
+SubgroupAnd = _PredefinedOp("and", operator.and_, -1)
+SubgroupOr = _PredefinedOp("or", operator.or_, 0)
+SubgroupXor = _PredefinedOp("xor", operator.xor, 0)
 
 _ORDERING = (SubgroupMin, SubgroupMax)
 _BITWISE = (SubgroupAnd, SubgroupOr, SubgroupXor)
@@ -129,7 +151,9 @@ def make_number(number: Any, kind: dtype.DType) -> Any:
 
 def can_combine_in_subgroups(operation: ReduceOp, kind: dtype.DType, features: frozenset[str]) -> bool:
     """Whether the device has a subgroup operation that combines values of a type."""
-    if operation.subgroup_reduction is None or not (dtype.is_scalar(kind) or dtype.is_vector(kind)):
+    if not (dtype.is_scalar(kind) or dtype.is_vector(kind)):
+        return False
+    if not is_predefined(operation) and operation.subgroup_reduction is None:
         return False
     return can_exchange(kind, features)
 

@@ -7,10 +7,11 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.families.arguments import as_tuple, floor_power_of_two, parse_axes, parse_int
+from vkdispatch.families.operands import Operand, stride_operand
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts
 from vkdispatch.reduce.accumulators import Accumulator
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement ------------------------------------------------------------------------
 #
@@ -266,16 +267,7 @@ def find_shape(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Sha
     """
     if axes is None:
         return Shape("rows", 1, math.prod(dimensions))
-    chosen = set(parse_axes(axes, len(dimensions), "axes"))
-    # neighbours that are both reduced, or both not, are one axis
-    runs: list[tuple[bool, int]] = []
-    for axis, size in enumerate(dimensions):
-        reduced = axis in chosen
-        if size == 1:
-            continue
-        if runs and runs[-1][0] == reduced:
-            size *= runs.pop()[1]
-        runs.append((reduced, size))
+    runs = _join_runs(dimensions, set(parse_axes(axes, len(dimensions), "axes")))
     sizes = [size for _, size in runs]
     match [reduced for reduced, _ in runs]:
         case []:
@@ -291,6 +283,35 @@ def find_shape(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Sha
         case [False, True, False]:
             return Shape("columns", sizes[0] * sizes[2], sizes[1], sizes[2])
     return Shape("split", sizes[1], sizes[0] * sizes[2], sizes[2])
+
+
+_MOST_RUNS = 3
+
+
+def gather_axes(x: Operand, axes: tuple[int, ...] | None) -> tuple[Operand, tuple[int, ...] | None]:
+    """Return an array with its reduced axes side by side where no layout has them apart, and the axes."""
+    runs = [] if axes is None else _join_runs(x.shape, set(parse_axes(axes, len(x.shape), "axes")))
+    if len(runs) <= _MOST_RUNS:
+        return x, axes
+    steps = [math.prod(size for _, size in runs[k + 1 :]) for k in range(len(runs))]
+    # the last run stays where it is: its elements are neighbours
+    order = sorted(range(len(runs) - 1), key=lambda k: runs[k][0])
+    order.append(len(runs) - 1)
+    moved = stride_operand(x, [runs[k][1] for k in order], [steps[k] for k in order])
+    return moved, tuple(place for place, k in enumerate(order) if runs[k][0])
+
+
+def _join_runs(shape: tuple[int, ...], reduced: set[int]) -> list[tuple[bool, int]]:
+    """Return runs of neighbouring axes that are all reduced, or all not: whether they are, and elements."""
+    runs: list[tuple[bool, int]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        is_reduced = axis in reduced
+        if runs and runs[-1][0] == is_reduced:
+            size *= runs.pop()[1]
+        runs.append((is_reduced, size))
+    return runs
 
 
 # ---- How a reduction's work is divided: which invocations reduce which elements --------------------------
@@ -374,7 +395,7 @@ class Planner:
     @property
     def _is_finishing(self) -> bool:
         # checked kernels may end invocations early, which would leave the counters wrong for good
-        return bool(tuning.finishing) and not parse_check(None)
+        return bool(tuning.finishing) and not is_checking()
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""

@@ -17,8 +17,7 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import as_int
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
-from vkdispatch.codegen import Buffer as BufferAnnotation
-from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -39,7 +38,7 @@ from vkdispatch.reduce.operations import (
     is_predefined,
     make_number,
 )
-from vkdispatch.reduce.planning import Planner, find_shape, make_planner, read_axes
+from vkdispatch.reduce.planning import Planner, find_shape, gather_axes, make_planner, read_axes
 from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.map import MappedArray, MappingFunction, map
@@ -226,12 +225,12 @@ class ReduceFunction(Referenced):
         self._buffers = {
             position: f"{self.name}: argument {position + 1}"
             for position, annotation in enumerate(self.input_types)
-            if getattr(annotation, "__origin__", None) is BufferAnnotation
+            if getattr(annotation, "__origin__", None) is vc.Buffer
         }
         self._mapping = mapping_function
         self._plain = plain
         first = self.input_types[0] if self.input_types else None
-        if getattr(first, "__origin__", None) is not BufferAnnotation:
+        if getattr(first, "__origin__", None) is not vc.Buffer:
             raise ArgumentValueError(
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"
@@ -291,7 +290,8 @@ class ReduceFunction(Referenced):
     def _run(self, x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
         if x.source.is_writing:
             check_overlap((), elsewhere=[x])
-        launches = self._find_launches(x)
+        x, axes = gather_axes(x, self._axes)
+        launches = self._find_launches(x, axes)
         self.group_size = launches.form.group
         shape = (1,) if launches.count == 1 else (1, launches.count)
         result: Buffer[Any] = function_buffer(shape, self.out_type)
@@ -308,8 +308,7 @@ class ReduceFunction(Referenced):
 
     def _take_arrays(self, args: tuple[Any, ...], graph: CommandGraph | None) -> tuple[Any, ...]:
         """Return arguments with arrays as buffers, without a copy if they are of another library."""
-        replaced = replace_arrays(args, {}, is_recorded(graph))
-        values = args if replaced is None else replaced[1]
+        values = replace_arrays(args, is_recorded(graph)) or args
         names = {at: name for at, name in self._buffers.items() if at < len(values)}
         return replace_foreign(values, names) or values
 
@@ -355,12 +354,12 @@ class ReduceFunction(Referenced):
         check_combination(str(self.name), self.reduction, self.out_type)
         return self._source
 
-    def _find_launches(self, x: Operand) -> Launches:
-        key = (self._key, x.shape, len(x.source.views))
-        return find_launches(x.context, key, lambda: self._plan(x))
+    def _find_launches(self, x: Operand, axes: tuple[int, ...] | None) -> Launches:
+        key = (self._key, x.shape, axes is self._axes, len(x.source.views))
+        return find_launches(x.context, key, lambda: self._plan(x, axes))
 
-    def _plan(self, x: Operand) -> Launches:
-        accumulator, shape = self._find_accumulator(x.context), find_shape(x.shape, self._axes)
+    def _plan(self, x: Operand, axes: tuple[int, ...] | None) -> Launches:
+        accumulator, shape = self._find_accumulator(x.context), find_shape(x.shape, axes)
         planner = self._make_planner(x.source, x.context)
         return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 

@@ -1,5 +1,7 @@
 """The operations of scans, the arguments of their kernels, and how results are stored."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -8,12 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch import control_flow
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.families.kernels import Argument, buffers, numbers
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
@@ -249,8 +250,8 @@ class ScanOp:
         return register
 
     def _apply(self, x: Any, y: Any) -> Any:
-        result = prepare_function(self.function)(x, y)
-        if isinstance(result, ShaderVariable) and result.var_type is not self.kind:
+        result = control_flow.prepare_function(self.function)(x, y)
+        if isinstance(result, vc.ShaderVariable) and result.var_type is not self.kind:
             return result.to_dtype(self.kind)
         return result
 

@@ -19,7 +19,7 @@ from vkdispatch.base.record import record
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, name_variables
 from vkdispatch.scans.lookback import Algebra, Item, apply_prefix, fold
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -65,7 +65,7 @@ class ColumnsForm:
         return self.flag_type is not None
 
 
-@memoize
+@store_results
 def make_columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. `arguments` says which arguments it has."""
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)

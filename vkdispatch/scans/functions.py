@@ -197,11 +197,11 @@ class ScanFunction(Referenced):
 
 def _call(
     scan: ScanFunction,
-    x: object,
+    x: operands.ArrayLike,
     axis: int | None,
-    out: object,
+    out: Buffer[Any] | None,
     direction: Direction,
-    segments: object,
+    segments: Buffer[Any] | None,
     output_map: object,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:

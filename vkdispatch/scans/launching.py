@@ -67,18 +67,16 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
     """Scan `outer` rows of `length` elements."""
     x, operation, direction = task.x, task.operation, task.direction
     context, kind = x.context, operation.kind
-    device = device_facts(context)
-    lanes = planning.choose_lanes(device, kind)
+    planner = planning.make_planner(device_facts(context))
+    lanes = planner.choose_lanes(kind)
     if direction.is_reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
     form = RowsForm(
         mode="scan",
-        group=planning.choose_group(
-            device, kind, lanes.size if lanes.has_shuffle else 0, is_alone=source.is_writing
-        ),
-        vectors=planning.choose_vectors(
-            device, kind, together, is_alone=source.is_writing, is_brief=operation.is_expression
+        group=planner.choose_group(kind, lanes.size if lanes.has_shuffle else 0, is_alone=source.is_writing),
+        vectors=planner.choose_vectors(
+            kind, together, is_alone=source.is_writing, is_brief=operation.is_expression
         ),
         together=together,
         is_reverse=direction.is_reverse,
@@ -99,22 +97,22 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
             is_aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             is_carried=is_carried,
             is_looped=ranges.rounds > 1,
-            has_tickets=mode == "lookback" and planning.needs_tickets(device),
+            has_tickets=mode == "lookback" and planner.needs_tickets(),
         )
         kernel = make_rows_kernel(own_form, operation, source, task.output.sink)
         numbers = ranges.numbers(together, length)
         values = launch_values(own_form, x, task.output, task.result, own, task.flags, numbers)
         kernel(*values, graph=task.graph)
 
-    ranges = planning.split_by_rows(device, outer, length, form.tile, together)
+    ranges = planner.split_by_rows(outer, length, form.tile, together)
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if planning.can_look_back(device, lanes):
+    if planner.can_look_back(lanes):
         form = replace(
             form,
-            group=planning.choose_group(device, kind, lanes.size, is_looking=True),
-            vectors=planning.choose_vectors(device, kind, together, is_looking=True),
+            group=planner.choose_group(kind, lanes.size, is_looking=True),
+            vectors=planner.choose_vectors(kind, together, is_looking=True),
         )
         ranges = planning.split_by_tiles(outer, length, form.tile, together)
         launch("lookback", ranges, _take_board(context, kind, ranges, lanes))
@@ -123,7 +121,7 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
         # a map that writes must run once for each element
         launch("scan", planning.make_one_range(outer, length, form.tile, together), ())
         return
-    ranges = planning.split_evenly(device, outer, length, form.tile)
+    ranges = planner.split_evenly(outer, length, form.tile)
     partials = _make_partials(task, ranges.groups, is_segmented=bool(ranges.rows) or task.flags is not None)
     launch("reduce", ranges, partials)
     own_task = _scan_of_partials(task, partials)
@@ -144,12 +142,11 @@ def scan_columns(task: ScanTask, shape: tuple[int, int, int], *, is_whole: bool 
     outer, _, inner = shape
     x, operation = task.x, task.operation
     kind = operation.kind
-    device = device_facts(x.context)
-    # on CPUs: cache lines of a column are far apart, so a load takes few of them at once
-    if inner % x.source.together or device.is_cpu:
+    planner = planning.make_planner(device_facts(x.context))
+    if inner % x.source.together or not planner.has_vectors:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = planning.plan_columns(device, kind, shape, together, is_whole=is_whole, is_alone=source.is_writing)
+    plan = planner.plan_columns(kind, shape, together, is_whole=is_whole, is_alone=source.is_writing)
     form = ColumnsForm(
         mode="scan",
         group=plan.group,

@@ -105,8 +105,7 @@ def _as_condition(present: Any) -> Any:
     return (vc.to_dtype(uint32, 1) == 1) if present is True else present
 
 
-_INCLUSIVE = {operator.add: vc.subgroup_inclusive_add, operator.mul: vc.subgroup_inclusive_mul}
-_TOTAL = {operator.add: vc.subgroup_add, operator.mul: vc.subgroup_mul}
+_SUBGROUP_NAMES = {operator.add: "add", operator.mul: "mul"}
 _NATIVE = (float32, float64, int32, uint32)
 
 
@@ -148,7 +147,7 @@ class Lanes:
 
     def inclusive(self, algebra: Algebra, item: Item, count: int | None = None) -> Item:
         """Return the total of the lanes up to this one; `count`: only so many lanes count."""
-        scanned = self._call_native(algebra, _INCLUSIVE, item) if count is None else None
+        scanned = self._call_native(algebra, "subgroup_inclusive_", item) if count is None else None
         if scanned is not None:
             return scanned
         distance = 1
@@ -160,7 +159,7 @@ class Lanes:
 
     def total(self, algebra: Algebra, item: Item) -> Item:
         """Return the total of all lanes, combined in any order."""
-        total = self._call_native(algebra, _TOTAL, item)
+        total = self._call_native(algebra, "subgroup_", item)
         if total is not None:
             return total
         distance = 1
@@ -170,15 +169,15 @@ class Lanes:
             distance *= 2
         return item
 
-    def _call_native(self, algebra: Algebra, functions: dict[Any, Any], item: Item) -> Item | None:
+    def _call_native(self, algebra: Algebra, prefix: str, item: Item) -> Item | None:
         """Return the result of the device's own operation; None if it has none."""
-        function = functions.get(algebra.operation.function)
+        name = _SUBGROUP_NAMES.get(algebra.operation.function)
         kinds = (*_NATIVE, int64, uint64) if self._facts.has_long_arithmetic else _NATIVE
-        if not (self._facts.has_arithmetic and function and algebra.kind in kinds):
+        if not (self._facts.has_arithmetic and name and algebra.kind in kinds):
             return None
         if algebra.is_segmented or item.present is not True:
             return None
-        return Item(function(item.value))
+        return Item(getattr(vc, prefix + name)(item.value))
 
     def _exchange_by_memory(self, value: Any, lane: Any) -> Any:
         kind = value.var_type

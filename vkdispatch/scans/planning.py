@@ -16,7 +16,7 @@ from vkdispatch.families.tuning import (
     Number,
     Table,
 )
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement, which the plans of scans depend on ------------------------------------
 
@@ -163,112 +163,6 @@ class Ranges:
         return numbers
 
 
-def choose_lanes(device: DeviceFacts, kind: DType) -> LaneFacts:
-    """Return how invocations exchange values of a type."""
-    has_shuffle = (
-        device.has_shuffle and device.has_shift and device.has_one_subgroup_size and device.subgroup_size >= 4
-    )
-    has_long_arithmetic = "shaderSubgroupExtendedTypes" in device.features
-    has_long_atomics = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
-    if tuning.packed >= 0:
-        has_long_atomics = has_long_atomics and bool(tuning.packed)
-    has_arithmetic = not device.is_cpu if tuning.native < 0 else bool(tuning.native)
-    has_arithmetic = has_arithmetic and has_shuffle and device.has_arithmetic
-    size = device.subgroup_size if has_shuffle else choose_group(device, kind, 0)
-    return LaneFacts(size, has_shuffle, has_long_arithmetic, has_long_atomics, has_arithmetic)
-
-
-def choose_group(
-    device: DeviceFacts, kind: DType, subgroup: int, *, is_looking: bool = False, is_alone: bool = False
-) -> int:
-    """Return the number of invocations of a workgroup.
-
-    Parameters
-    ----------
-    subgroup
-        Invocations of a subgroup; 0 if invocations exchange values by workgroup memory.
-    is_looking
-        Whether workgroups look back.
-    is_alone
-        Whether one workgroup scans everything.
-    """
-    most = device.max_group
-    wanted = tuning.looking_group if is_looking else tuning.group
-    if device.is_cpu or not subgroup:
-        wanted = tuning.memory_group_cpu if is_alone or not subgroup else subgroup
-    if not subgroup:
-        size = kind.item_size + 4
-        most = min(most, device.shared_memory // (2 * size))
-        return floor_power_of_two(min(wanted, most))
-    return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
-
-
-def can_look_back(device: DeviceFacts, lanes: LaneFacts) -> bool:
-    """Whether tiles publish their totals while other tiles wait for them."""
-    if not lanes.has_shuffle:
-        return False
-    if tuning.lookback >= 0:
-        return bool(tuning.lookback)
-    if device.is_cpu or not device.vendors <= _VENDORS_WITH_PROGRESS:
-        return False
-    # an invocation that a check ends early would leave others waiting for ever
-    return not parse_check(None)
-
-
-def needs_tickets(device: DeviceFacts) -> bool:
-    """Whether workgroups may start in any order. NVIDIA's devices start them by their numbers."""
-    if tuning.tickets >= 0:
-        return bool(tuning.tickets)
-    return device.vendors != {NVIDIA}
-
-
-def choose_vectors(
-    device: DeviceFacts,
-    kind: DType,
-    together: int,
-    *,
-    is_looking: bool = False,
-    is_alone: bool = False,
-    is_brief: bool = True,
-) -> int:
-    """Return the number of vectors of a tile that an invocation scans. See `choose_group`.
-
-    `is_brief`: one expression combines two values. Otherwise each vector makes the kernel longer, which CPU
-    drivers compile slowly.
-    """
-    size = kind.item_size
-    held = tuning.looking_bytes_each if is_looking else tuning.bytes_each
-    if device.is_cpu and not is_alone:
-        held = tuning.bytes_each_cpu if is_brief else 0
-    return max(1, min(held // size, tuning.most_elements) // together)
-
-
-def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, together: int) -> Ranges | None:
-    """Return ranges of whole rows, or one range; None if these are too few to keep the device busy.
-
-    All ranges but the last hold whole vectors of `together` elements.
-    """
-    size = outer * length
-    tiles = -(-size // tile)
-    enough = tuning.enough_cpu if device.is_cpu else tuning.enough
-    if tiles <= (tuning.few_cpu if device.is_cpu else tuning.few):
-        return make_one_range(outer, length, tile, together)
-    if outer == 1:
-        return None
-    # a range begins with a whole vector, also where rows do not
-    step = together // math.gcd(length, together)
-    most = tuning.turns_cpu if device.is_cpu else 2
-    turns = 1 if tiles < most * enough else most
-    rows = max(1, turns * tile // length // step) * step
-    groups = -(-outer // rows)
-    if rows * length > _MAX_NARROW or groups < min(enough, tiles // 2):
-        return None
-    extent = rows * length
-    if device.is_cpu and -(-extent // tile) > tuning.rounds_cpu:
-        return None
-    return Ranges(groups, extent, size - (groups - 1) * extent, -(-extent // tile), "inside")
-
-
 def make_one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return one range of all elements."""
     size = outer * length
@@ -283,21 +177,6 @@ def split_by_tiles(outer: int, length: int, tile: int, together: int) -> Ranges:
         return Ranges(outer * each, tile, length - (each - 1) * tile, 1, "apart", each)
     groups = -(-size // tile)
     return Ranges(groups, tile, size - (groups - 1) * tile, 1, "across" if outer > 1 else "")
-
-
-def split_evenly(device: DeviceFacts, outer: int, length: int, tile: int) -> Ranges:
-    """Return ranges of several tiles each, enough of them to keep the device busy."""
-    size = outer * length
-    tiles = -(-size // tile)
-    groups = tuning.enough
-    if device.is_cpu:
-        groups = max(4 * tuning.enough_cpu, -(-tiles // tuning.rounds_cpu))
-    groups = min(tiles, groups)
-    rounds = -(-tiles // groups)
-    groups = -(-tiles // rounds)
-    return Ranges(
-        groups, rounds * tile, size - (groups - 1) * rounds * tile, rounds, "across" if outer > 1 else ""
-    )
 
 
 @record
@@ -320,66 +199,228 @@ class ColumnsPlan:
     numbers: tuple[int, ...]
 
 
-def plan_columns(
-    device: DeviceFacts,
-    kind: DType,
-    shape: tuple[int, int, int],
-    together: int,
-    *,
-    is_whole: bool,
-    is_alone: bool = False,
-) -> ColumnsPlan:
-    """Plan a scan along an axis that is not the last.
+class Planner:
+    """Plans scans on GPUs.
 
-    Parameters
+    Attributes
     ----------
-    shape
-        Elements before, along and after the axis.
-    together
-        Elements of a vector.
-    is_whole
-        Whether no two workgroups share a column.
-    is_alone
-        Whether a workgroup scans its columns in one launch, whatever their length.
-
-    Raises
-    ------
-    ValueError
-        A number exceeds 32 bits.
+    enough
+        Ranges that keep the device busy.
+    few
+        The most tiles that one workgroup scans alone.
+    turns, rounds
+        The most tiles of a range of short rows, and of any range.
     """
-    outer, length, inner = shape
-    cpu = device.is_cpu
-    enough = tuning.enough_cpu if cpu else tuning.enough
-    most = device.max_group
-    held = kind.item_size + 4
-    most = min(most, device.shared_memory // (2 * held * together))
-    wanted = tuning.columns_group
-    if cpu:
-        wanted = tuning.memory_group_cpu if is_alone else tuning.columns_cpu
-    group = floor_power_of_two(min(wanted, most))
-    columns = outer * inner // together
-    side = min(group, 1 << max(columns - 1, 0).bit_length())
-    if length > tuning.rounds and -(-columns // group) < enough and (is_alone or not cpu):
-        side = min(side, tuning.columns)
-        # fewer columns for each workgroup, if that makes enough workgroups
-        least = max(1, tuning.line // (together * kind.item_size))
-        fit_source = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
-        side = max((count for count in fit_source if 2 * -(-columns // count) > enough), default=side)
-    chunk = group // side * tuning.rounds
-    blocks = -(-columns // side)
-    turns = -(-length // chunk)
-    segments = 1
-    is_shared = 2 * blocks <= enough or (cpu and turns > tuning.rounds_cpu)
-    if not (is_whole or is_alone) and turns > tuning.few and is_shared:
-        segments = min(turns, -(-enough // blocks))
-        if cpu:
-            segments = max(segments, -(-turns // tuning.rounds_cpu))
-    turns = -(-turns // segments)
-    segments = -(-length // (turns * chunk))
-    last = columns - (blocks - 1) * side
-    numbers = (blocks, last, segments, turns * chunk, length, inner // together, turns)
-    if max(numbers) > _MAX_NARROW:
-        raise ArgumentValueError(
-            f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
+
+    has_arithmetic = True
+    # Whether a load of columns takes several of them, and few columns make workgroups narrow.
+    has_vectors = has_narrow_sides = True
+    # Times `enough`: the ranges into which one row is split.
+    shares = 1
+
+    def __init__(self, device: DeviceFacts) -> None:
+        self.device = device
+        self.enough, self.few, self.turns, self.rounds = tuning.enough, tuning.few, 2, _MAX_NARROW
+
+    def choose_lanes(self, kind: DType) -> LaneFacts:
+        """Return how invocations exchange values of a type."""
+        device = self.device
+        has_shuffle = (
+            device.has_shuffle
+            and device.has_shift
+            and device.has_one_subgroup_size
+            and device.subgroup_size >= 4
         )
-    return ColumnsPlan(group, side, segments, numbers)
+        has_long_arithmetic = "shaderSubgroupExtendedTypes" in device.features
+        has_long_atomics = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
+        if tuning.packed >= 0:
+            has_long_atomics = has_long_atomics and bool(tuning.packed)
+        has_arithmetic = self.has_arithmetic if tuning.native < 0 else bool(tuning.native)
+        has_arithmetic = has_arithmetic and has_shuffle and device.has_arithmetic
+        size = device.subgroup_size if has_shuffle else self.choose_group(kind, 0)
+        return LaneFacts(size, has_shuffle, has_long_arithmetic, has_long_atomics, has_arithmetic)
+
+    def choose_group(
+        self, kind: DType, subgroup: int, *, is_looking: bool = False, is_alone: bool = False
+    ) -> int:
+        """Return the number of invocations of a workgroup.
+
+        Parameters
+        ----------
+        subgroup
+            Invocations of a subgroup; 0 if invocations exchange values by workgroup memory.
+        is_looking
+            Whether workgroups look back.
+        is_alone
+            Whether one workgroup scans everything.
+        """
+        most = self.device.max_group
+        if not subgroup:
+            size = kind.item_size + 4
+            most = min(most, self.device.shared_memory // (2 * size))
+            return floor_power_of_two(min(tuning.memory_group_cpu, most))
+        wanted = self._want_group(subgroup, is_looking, is_alone)
+        return max(subgroup, min(wanted, most, subgroup * subgroup) // subgroup * subgroup)
+
+    def _want_group(self, subgroup: int, is_looking: bool, is_alone: bool) -> int:
+        return tuning.looking_group if is_looking else tuning.group
+
+    def can_look_back(self, lanes: LaneFacts) -> bool:
+        """Whether tiles publish their totals while other tiles wait for them."""
+        if not lanes.has_shuffle:
+            return False
+        if tuning.lookback >= 0:
+            return bool(tuning.lookback)
+        # an invocation that a check ends early would leave others waiting for ever
+        return self._makes_progress() and not is_checking()
+
+    def _makes_progress(self) -> bool:
+        return self.device.vendors <= _VENDORS_WITH_PROGRESS
+
+    def needs_tickets(self) -> bool:
+        """Whether workgroups may start in any order. NVIDIA's devices start them by their numbers."""
+        return bool(tuning.tickets) if tuning.tickets >= 0 else self.device.vendors != {NVIDIA}
+
+    def choose_vectors(
+        self,
+        kind: DType,
+        together: int,
+        *,
+        is_looking: bool = False,
+        is_alone: bool = False,
+        is_brief: bool = True,
+    ) -> int:
+        """Return the number of vectors of a tile that an invocation scans. See `choose_group`.
+
+        `is_brief`: one expression combines two values. Otherwise each vector makes the kernel longer, which
+        CPU drivers compile slowly.
+        """
+        held = tuning.bytes_each if is_alone else self._limit_bytes(is_looking, is_brief)
+        return max(1, min(held // kind.item_size, tuning.most_elements) // together)
+
+    def _limit_bytes(self, is_looking: bool, is_brief: bool) -> int:
+        """Return the bytes of a tile that an invocation holds."""
+        return tuning.looking_bytes_each if is_looking else tuning.bytes_each
+
+    def split_by_rows(self, outer: int, length: int, tile: int, together: int) -> Ranges | None:
+        """Return ranges of whole rows, or one range; None if these are too few to keep the device busy.
+
+        All ranges but the last hold whole vectors of `together` elements.
+        """
+        size = outer * length
+        tiles = -(-size // tile)
+        if tiles <= self.few:
+            return make_one_range(outer, length, tile, together)
+        if outer == 1:
+            return None
+        # a range begins with a whole vector, also where rows do not
+        step = together // math.gcd(length, together)
+        turns = 1 if tiles < self.turns * self.enough else self.turns
+        rows = max(1, turns * tile // length // step) * step
+        groups = -(-outer // rows)
+        extent = rows * length
+        if extent > _MAX_NARROW or groups < min(self.enough, tiles // 2) or -(-extent // tile) > self.rounds:
+            return None
+        return Ranges(groups, extent, size - (groups - 1) * extent, -(-extent // tile), "inside")
+
+    def split_evenly(self, outer: int, length: int, tile: int) -> Ranges:
+        """Return ranges of several tiles each, enough of them to keep the device busy."""
+        size = outer * length
+        tiles = -(-size // tile)
+        groups = min(tiles, max(self.shares * self.enough, -(-tiles // self.rounds)))
+        rounds = -(-tiles // groups)
+        groups = -(-tiles // rounds)
+        return Ranges(
+            groups, rounds * tile, size - (groups - 1) * rounds * tile, rounds, "across" if outer > 1 else ""
+        )
+
+    def plan_columns(
+        self,
+        kind: DType,
+        shape: tuple[int, int, int],
+        together: int,
+        *,
+        is_whole: bool,
+        is_alone: bool = False,
+    ) -> ColumnsPlan:
+        """Plan a scan along an axis that is not the last.
+
+        Parameters
+        ----------
+        shape
+            Elements before, along and after the axis.
+        together
+            Elements of a vector.
+        is_whole
+            Whether no two workgroups share a column.
+        is_alone
+            Whether a workgroup scans its columns in one launch, whatever their length.
+
+        Raises
+        ------
+        ValueError
+            A number exceeds 32 bits.
+        """
+        outer, length, inner = shape
+        device, enough = self.device, self.enough
+        held = kind.item_size + 4
+        most = min(device.max_group, device.shared_memory // (2 * held * together))
+        group = floor_power_of_two(min(self._want_columns_group(is_alone), most))
+        columns = outer * inner // together
+        side = min(group, 1 << max(columns - 1, 0).bit_length())
+        if length > tuning.rounds and -(-columns // group) < enough and (is_alone or self.has_narrow_sides):
+            side = min(side, tuning.columns)
+            # fewer columns for each workgroup, if that makes enough workgroups
+            least = max(1, tuning.line // (together * kind.item_size))
+            fit_source = [1 << i for i in range(side.bit_length()) if 1 << i >= min(least, side)]
+            side = max((count for count in fit_source if 2 * -(-columns // count) > enough), default=side)
+        chunk = group // side * tuning.rounds
+        blocks = -(-columns // side)
+        turns = -(-length // chunk)
+        segments = 1
+        is_shared = 2 * blocks <= enough or turns > self.rounds
+        if not (is_whole or is_alone) and turns > tuning.few and is_shared:
+            segments = max(min(turns, -(-enough // blocks)), -(-turns // self.rounds))
+        turns = -(-turns // segments)
+        segments = -(-length // (turns * chunk))
+        last = columns - (blocks - 1) * side
+        numbers = (blocks, last, segments, turns * chunk, length, inner // together, turns)
+        if max(numbers) > _MAX_NARROW:
+            raise ArgumentValueError(
+                f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
+            )
+        return ColumnsPlan(group, side, segments, numbers)
+
+    def _want_columns_group(self, is_alone: bool) -> int:
+        return tuning.columns_group
+
+
+class CpuPlanner(Planner):
+    """Plans scans on CPU drivers."""
+
+    has_arithmetic = False
+    # cache lines of a column are far apart, so a load takes few of them at once
+    has_vectors = has_narrow_sides = False
+    shares = 4
+
+    def __init__(self, device: DeviceFacts) -> None:
+        self.device = device
+        self.enough, self.few = tuning.enough_cpu, tuning.few_cpu
+        self.turns, self.rounds = tuning.turns_cpu, tuning.rounds_cpu
+
+    def _want_group(self, subgroup: int, is_looking: bool, is_alone: bool) -> int:
+        return tuning.memory_group_cpu if is_alone else subgroup
+
+    def _makes_progress(self) -> bool:
+        return False
+
+    def _limit_bytes(self, is_looking: bool, is_brief: bool) -> int:
+        return tuning.bytes_each_cpu if is_brief else 0
+
+    def _want_columns_group(self, is_alone: bool) -> int:
+        return tuning.memory_group_cpu if is_alone else tuning.columns_cpu
+
+
+def make_planner(device: DeviceFacts) -> Planner:
+    """Return what plans scans on a kind of device."""
+    return (CpuPlanner if device.is_cpu else Planner)(device)

@@ -31,7 +31,7 @@ from vkdispatch.base.record import record
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, name_variables
 from vkdispatch.scans.lookback import Algebra, Board, Item, Lanes, apply_prefix, fold
 from vkdispatch.scans.planning import LaneFacts
@@ -105,7 +105,7 @@ class RowsForm:
         return self.group * self.vectors * self.together
 
 
-@memoize
+@store_results
 def make_rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. `arguments` says which arguments it has."""
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)

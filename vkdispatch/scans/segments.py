@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import buffers, clear_buffer, note_bad_starts, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
@@ -77,7 +77,7 @@ def make_flags(
     return flags
 
 
-@memoize
+@store_results
 def _make_mark_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that sets flags at positions; it ignores those beyond the end."""
 
@@ -132,7 +132,7 @@ def exclusive_sum(
     return sums
 
 
-@memoize
+@store_results
 def _make_tile_sums_kernel() -> ShaderFunction:
     def tile_sums(sums: Any, totals: Any, counts: Any) -> None:
         lane = vc.local_invocation_index()
@@ -170,7 +170,7 @@ def _make_tile_sums_kernel() -> ShaderFunction:
     return trace_kernel("tile_sums", tile_sums, arguments, _GROUP, _WORKGROUPS)
 
 
-@memoize
+@store_results
 def _make_add_totals_kernel() -> ShaderFunction:
     def add_totals(sums: Any, before: Any) -> None:
         tile = vc.workgroup_id().x

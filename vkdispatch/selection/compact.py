@@ -17,7 +17,7 @@ from vkdispatch.families import operands
 from vkdispatch.families.calls import array_function, repeatable
 from vkdispatch.families.kernels import Argument, buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.selection import compaction
 from vkdispatch.selection.tuning import parse_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
@@ -39,7 +39,7 @@ def compact(
     condition: operands.ArrayLike | MappingFunction,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: object = 0,
     output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
@@ -148,7 +148,7 @@ def nonzero(
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of one to three axes. NaN is nonzero.
+        A buffer, or a map called with its arguments, of at least one axis. NaN is nonzero.
     size
         The number of indices. None: the number of nonzero elements, for which the call waits. Graphs need a
         size.
@@ -247,7 +247,7 @@ def make_total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
     return total
 
 
-@memoize
+@store_results
 def _make_total_kernel() -> ShaderFunction:
     def trace(starts: Any, total: Any) -> None:
         total[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
@@ -333,7 +333,7 @@ def unique(  # noqa: PLR0913
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
     output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
@@ -592,7 +592,7 @@ class Heads(compaction.Writer):
         inverse[unpack_position(positions[index])] = (rank - 1).to_dtype(dtype.int64)
 
 
-@memoize
+@store_results
 def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     """Return the kernel that computes counts from heads.
 

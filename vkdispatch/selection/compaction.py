@@ -14,7 +14,7 @@ from vkdispatch.families.calls import agree_on_size, read_queues
 from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, fit_source, plain_source
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.scans.segments import exclusive_sum
 from vkdispatch.selection.tuning import choose_group, sum_before, sum_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -37,7 +37,7 @@ def fill_rest(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: Comma
     _make_fill_kernel(kind)(result, starts, value, count_fill_groups(result.size), graph=graph)
 
 
-@memoize
+@store_results
 def _make_fill_kernel(kind: DType) -> ShaderFunction:
     def trace(result: Any, starts: Any, value: Any, groups: Any) -> None:
         with each_free_place(result, starts, groups) as index:
@@ -54,7 +54,7 @@ def fill_with_first(values: Buffer[Any], starts: Buffer[Any], graph: CommandGrap
     kernel(values, starts, count_fill_groups(values.size), graph=graph)
 
 
-@memoize
+@store_results
 def _make_fill_with_first_kernel(kind: DType) -> ShaderFunction:
     def trace(values: Any, starts: Any, groups: Any) -> None:
         first = values[0].to_register()
@@ -259,7 +259,7 @@ def is_countable(x: Operand) -> bool:
     return not (is_vector(x.var_type) or is_matrix(x.var_type))
 
 
-@memoize
+@store_results
 def _make_flag_kernel(condition: Condition, group: int) -> ShaderFunction:
     source = condition.source
     arguments = [
@@ -367,7 +367,7 @@ def write_elements(
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
-@memoize
+@store_results
 def _make_write_kernel(writer: Writer, group: int, unroll: int, sparse: int) -> ShaderFunction:
     arguments = [
         *buffers(flag_bits=dtype.uint32, flag_starts=dtype.uint32),

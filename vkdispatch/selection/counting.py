@@ -12,7 +12,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import Argument, buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -403,7 +404,7 @@ def count_bins(task: BinnedTask) -> Buffer[Any]:
     return result if is_direct else store_counts(counts, result, task.output, graph)
 
 
-@memoize
+@store_results
 def _make_count_kernel(form: _Form) -> ShaderFunction:
     tables = [*buffers(counts=form.count), *numbers("copies")]
     count = _count_in_shared if form.words else _count_in_buffer
@@ -462,7 +463,7 @@ def store_counts(
     return result
 
 
-@memoize
+@store_results
 def _make_store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
     def trace(counts: Any, result: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x

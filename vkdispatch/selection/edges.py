@@ -17,6 +17,7 @@ from vkdispatch.families.calls import is_recorded, read_queues
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, parse_output
 from vkdispatch.families.sources import Source
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import LONG_INTEGERS, wide_type
 from vkdispatch.reduce.operations import ReduceOp
@@ -48,7 +49,7 @@ def _smaller_of_both(a: Any, b: Any) -> Any:
 
 
 _SMALLEST = ReduceOp("smallest", _smaller_of_both, "inf")
-_SMALLER = ReduceOp("smaller", vc.min, "inf")
+_SMALLER = ReduceOp("smaller", lambda x, y: vc.min(x, y), "inf")
 
 
 def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
@@ -66,7 +67,7 @@ def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
     return both
 
 
-@memoize
+@store_results
 def _make_join_kernel(kind: dtype.DType) -> ShaderFunction:
     """Return the kernel that copies two numbers to one buffer, so that one read is enough."""
 
@@ -148,7 +149,7 @@ def make_edges(
     return edges
 
 
-@memoize
+@store_results
 def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
@@ -190,7 +191,7 @@ def _round_to_half(value: Any) -> Any:
     return vc.select(vc.abs(rounded) > 65504.0, beyond, rounded).to_register()
 
 
-@memoize
+@store_results
 def _make_steps_kernel(kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
@@ -209,7 +210,7 @@ def _make_steps_kernel(kind: dtype.DType) -> ShaderFunction:
     return trace_kernel("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
 
 
-@memoize
+@store_results
 def _make_edges_kernel(kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 

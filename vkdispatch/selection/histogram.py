@@ -16,6 +16,7 @@ from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import agree_on_size, array_function, repeatable
 from vkdispatch.families.kernels import buffers, trace_kernel
 from vkdispatch.families.sources import identity_map
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce.operations import SubgroupAdd
 from vkdispatch.reduce.reduce_function import ReduceFunction
@@ -160,7 +161,7 @@ _GROUP = 256
 @array_function
 def histogram(
     x: operands.ArrayLike,
-    bins: "int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any]" = 10,
+    bins: int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any] = 10,
     range: Sequence[float] | None = None,
     density: bool | None = None,
     weights: operands.ArrayLike | None = None,
@@ -288,7 +289,7 @@ def _sum_reduction() -> ReduceFunction:
     return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
 
 
-@memoize
+@store_results
 def _make_divide_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
     def trace(counts: Any, edges: Any, total: Any, dense: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x

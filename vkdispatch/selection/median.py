@@ -19,7 +19,7 @@ from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.transposing import launch_transpose
 from vkdispatch.reduce.accumulators import make_sum
@@ -134,7 +134,7 @@ def _sort(
     return rows
 
 
-@memoize
+@store_results
 def _make_middle_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
     """Return the kernel that stores the middle of sorted rows.
 

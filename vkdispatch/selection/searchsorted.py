@@ -25,7 +25,8 @@ from vkdispatch.families.calls import array_function, is_recorded
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, ResultMap, Sink, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.counting import convert, is_below
@@ -195,7 +196,7 @@ def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
     return parsed
 
 
-@memoize
+@store_results
 def _make_search_kernel(form: _Form) -> ShaderFunction:
     arguments = [
         *buffers(places=form.sink.out_type),

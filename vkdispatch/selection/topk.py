@@ -17,7 +17,8 @@ from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, clear_buffer, numbers, trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.scans.segments import exclusive_sum
 from vkdispatch.selection import topk_candidates, topk_rows
 from vkdispatch.selection.tuning import choose_group, tuning
@@ -373,7 +374,7 @@ def _take(
     kernel(*results, *tables, *x.arguments, *to.arguments, *sizes, graph=graph)
 
 
-@memoize
+@store_results
 def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [

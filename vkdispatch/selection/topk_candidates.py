@@ -8,7 +8,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import count_per_load, unpack_elements, view_type
 from vkdispatch.selection.tuning import sum_before, sum_group
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -275,7 +275,7 @@ def collect_tile(
 # A bound from a sample is used in Floyd and Rivest's selection (1975).
 
 
-@memoize
+@store_results
 def make_sample_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes samples.
 
@@ -295,7 +295,7 @@ def make_sample_kernel(order: Order) -> ShaderFunction:
     return trace_kernel("topk_sample", body, arguments, 128, exec_size="top_samples.size")
 
 
-@memoize
+@store_results
 def make_bound_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes one sample of each row as its bound.
 
@@ -311,7 +311,7 @@ def make_bound_kernel(order: Order) -> ShaderFunction:
     return trace_kernel("topk_bound", body, arguments, 64, exec_size="top_bounds.size")
 
 
-@memoize
+@store_results
 def make_flag_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that flags elements up to the bound of their row.
 
@@ -338,7 +338,7 @@ def make_flag_kernel(form: NarrowForm) -> ShaderFunction:
     return trace_kernel("topk_flag", body, arguments, form.group, "top_rows * top_tiles")
 
 
-@memoize
+@store_results
 def make_collect_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
@@ -360,7 +360,7 @@ def make_collect_kernel(form: NarrowForm) -> ShaderFunction:
     return trace_kernel("topk_collect", body, arguments, form.group, "top_rows * top_tiles")
 
 
-@memoize
+@store_results
 def make_pad_kernel(form: NarrowForm, words: tuple[int, ...]) -> ShaderFunction:
     """Return the kernel that fills the room after candidates with an element after all others.
 
@@ -396,7 +396,7 @@ def make_pad_kernel(form: NarrowForm, words: tuple[int, ...]) -> ShaderFunction:
 # Steinbach (2012). Invariant: counts are integers, so they do not depend on the order of execution.
 
 
-@memoize
+@store_results
 def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     """Return the kernel that counts a digit of the elements that have the digits chosen before.
 
@@ -438,7 +438,7 @@ def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     return trace_kernel("topk_count", body, arguments, form.group, "top_rows * top_groups")
 
 
-@memoize
+@store_results
 def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     """Return the kernel that chooses the digit of the k-th element, and clears the counts.
 
@@ -470,7 +470,7 @@ def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     return trace_kernel("topk_choose", body, arguments, form.group, "top_rows")
 
 
-@memoize
+@store_results
 def make_begin_kernel(parts: int) -> ShaderFunction:
     """Return the kernel that initialises states: no part of the code is known, k candidates have it."""
 
@@ -482,7 +482,7 @@ def make_begin_kernel(parts: int) -> ShaderFunction:
     return trace_kernel("topk_begin", body, arguments, 128, exec_size="top_states.size")
 
 
-@memoize
+@store_results
 def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that flags elements before the k-th one, and those that equal it.
 
@@ -515,7 +515,7 @@ def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
     return trace_kernel("topk_flag_exactly", body, arguments, form.group, "top_rows * top_tiles")
 
 
-@memoize
+@store_results
 def make_collect_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 

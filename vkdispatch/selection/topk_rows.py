@@ -9,7 +9,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import unpack_elements, view_type
 from vkdispatch.selection import topk_candidates
 from vkdispatch.selection.topk_candidates import is_before
@@ -94,7 +94,7 @@ def take_first_of_rows(
     return positions
 
 
-@memoize
+@store_results
 def make_row_kernel(form: RowForm) -> ShaderFunction:
     """Return the kernel.
 
@@ -324,7 +324,7 @@ def _make_comparison(form: topk_candidates.NarrowForm, bound: Any) -> Callable[[
     return is_within
 
 
-@memoize
+@store_results
 def make_count_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements up to the bound of their row: a sum for each run.
 
@@ -346,7 +346,7 @@ def make_count_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     return trace_kernel("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
-@memoize
+@store_results
 def make_collect_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
@@ -375,7 +375,7 @@ def make_collect_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction
     return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
-@memoize
+@store_results
 def make_count_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements before the k-th one, and those that equal it.
 
@@ -402,7 +402,7 @@ def make_count_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFu
     return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
-@memoize
+@store_results
 def make_collect_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 

@@ -22,7 +22,8 @@ from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, clear_buffer, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
 from vkdispatch.selection import counting
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -141,7 +142,7 @@ def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     return negative, vc.max(exponent, 1).to_register(), mantissa
 
 
-@memoize
+@store_results
 def _make_top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the top of each bin, and flags weights that are not finite."""
     layout, group = _layout(form.weight), form.stream.group
@@ -180,7 +181,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
     return trace_kernel(f"weigh_tops_{form.binning.way}", trace, arguments, group, "stream_groups")
 
 
-@memoize
+@store_results
 def _make_sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point from its top."""
     group = form.stream.group
@@ -281,7 +282,7 @@ def _shift_right(value: Any, count: Any) -> Any:
     return vc.select(count < 64, value >> vc.min(count, 63), 0)
 
 
-@memoize
+@store_results
 def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
     def trace(sums: Any, tops: Any, result: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x

@@ -16,7 +16,7 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.memory.data import parse_dtype
 from vkdispatch.base.memory.packing import pack, plain_scalar
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.arguments import ConstantArray
+from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundVariable
@@ -314,7 +314,7 @@ def parse_number(who: str, slot: signature.ValueSlot, value: Any, variable: bool
 
 
 # The names that annotations are usually written with.
-_SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
+_SHORT = {"Buffer": "Buff", "Constant": "Const", "Variable": "Var"}
 
 
 def format_annotation(annotation: Any) -> str:
@@ -323,7 +323,8 @@ def format_annotation(annotation: Any) -> str:
         return str(annotation.name)
     inner = ", ".join(format_annotation(argument) for argument in getattr(annotation, "__args__", ()))
     origin = getattr(annotation, "__origin__", annotation)
-    name = _SHORT.get(origin, origin.__name__)
+    is_ours = origin.__module__.startswith("vkdispatch.codegen")
+    name = _SHORT.get(origin.__name__, origin.__name__) if is_ours else origin.__name__
     return f"{name}[{inner}]" if inner else name
 
 

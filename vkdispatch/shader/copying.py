@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
 from vkdispatch.base.buffers.kinds import copy_between_contexts
@@ -16,9 +17,7 @@ from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType, cache, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.cuda_link import end_visits
-from vkdispatch.codegen.arguments import buffer
-from vkdispatch.codegen.builder import shader_context
-from vkdispatch.codegen.execution.invocation import global_invocation_id
+from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -60,9 +59,9 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     >>> target.read(0)
     array([1., 2., 3.], dtype=float32)
     """
-    replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
+    replaced = replace_arrays((dst, src), graph is not None or current.chosen is not None)
     if replaced is not None:
-        dst, src = replaced[1]
+        dst, src = replaced
     # NumPy's arrays are read and written as they are; those of other libraries are used in place
     names = {at: name for at, name in ((0, "dst"), (1, "src")) if not isinstance((dst, src)[at], np.ndarray)}
     shared = replace_foreign((dst, src), names)
@@ -115,9 +114,9 @@ def _make_kernel(kind: DType) -> ShaderFunction:
     word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)
     unit = word if is_structure(kind) else kind
     count = kind.item_size // unit.item_size
-    with shader_context() as context:
+    with vc.shader_context() as context:
         dst, src = context.declare_input_arguments([buffer[unit]] * 2, ["dst", "src"])
-        i = global_invocation_id().x
+        i = vc.global_invocation_id().x
         dst[i] = src[i]
     description = context.get_description("copy").reinterpreting()
     return ShaderFunction(description, None, None, lambda args: args.dst.size * count)

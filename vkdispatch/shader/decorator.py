@@ -1,5 +1,7 @@
 """`@vd.shader`: a Python function, or a method, traced into a kernel."""
 
+from __future__ import annotations
+
 import dis
 import functools
 import sys
@@ -47,7 +49,7 @@ _ATTRIBUTE_OPCODES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELET
 class _Entry:
     """The kernels of an instance, by the state of its attributes."""
 
-    instance: "weakref.ref[Any]"
+    instance: weakref.ref[Any]
     kernels: Versions[ShaderFunction]
 
 
@@ -72,7 +74,7 @@ class KernelMethod(Referenced):
         self,
         function: Callable[..., Any],
         make: Make,
-        recipe: tuple[Callable[..., "KernelMethod"], tuple[Any, ...]],
+        recipe: tuple[Callable[..., KernelMethod], tuple[Any, ...]],
         *,
         of_class: bool = False,
         names_instance: bool = False,
@@ -166,7 +168,7 @@ class KernelMethod(Referenced):
             return entry
         number, entries = id(instance), self._entries
 
-        def forget(gone: "weakref.ref[Any]") -> None:
+        def forget(gone: weakref.ref[Any]) -> None:
             # Another instance may have the same id by now.
             if number in entries and entries[number].instance is gone:
                 del entries[number]
@@ -276,7 +278,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     check: Check | None = None,
     rewrite: bool = True,
     precise_math: bool = False,
-) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
+) -> Callable[[Decorated], ShaderFunction[Decorated]]:
     """Turn the decorated function into a kernel. Tracing runs its body once, and needs no device.
 
     It is traced again when it is called after a change of what it read from outside: global variables,

@@ -22,9 +22,8 @@ from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.host_numpy import is_absent, np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import watch_copies
+from vkdispatch.codegen.constant_arrays import watch_copies
 from vkdispatch.compiler.ir.location import is_foreign
-from vkdispatch.control_flow.source import find_reads
 
 Guard = native.Guard
 _T = TypeVar("_T")
@@ -262,6 +261,8 @@ class Snapshot:
             is_open = function.__closure__ is None or wrapped is not None
             self.is_complete &= is_open and not is_kernel and _is_steady(function)
             return
+        from vkdispatch.control_flow.source import find_reads  # something is traced
+
         reads = find_reads(code)
         self._names |= reads.names
         self.is_complete &= not (reads.imports or reads.assigned or reads.names & _UNSTEADY)

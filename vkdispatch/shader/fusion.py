@@ -13,8 +13,8 @@ from vkdispatch.base.context import Handle
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import field, record
-from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.backends import CodeGenBackend
+from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.compiler.analyses.launch_values import Extent, Linear, Space
 from vkdispatch.compiler.ir import Argument, Storage
 from vkdispatch.compiler.passes.elementwise import (

@@ -114,7 +114,7 @@ def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         _check_dtype(label, binding, value)
         return _sample_host_image(label, slot, HostSampler(value))
     shape = _find_shape(label, binding, value)
-    _check_array(label, value, 0, slot.writes)
+    _check_array(label, value, slot.writes)
     whole = value if value.flags.c_contiguous else value.copy()
     return _make_host_image(slot, shape, [whole.reshape(shape)], None, value, whole)
 
@@ -323,7 +323,7 @@ def _make_host_buffer(
         if memory not in read:
             read[memory] = _read_bytes(value)
         whole = read[memory]
-        return HostBuffer(value.shape, kind, value, _view_rows(kind, whole), whole)
+        return HostBuffer(_shape_in_kernels(value.shape), kind, value, _view_rows(kind, whole), whole)
     if is_structure(kind):
         return _make_host_structures(label, kind, value, written)
     trailing = _find_element_axes(host)
@@ -340,15 +340,17 @@ def _make_host_buffer(
         raise WrongBufferError(
             f"{label}: expected {text} for {host.name}, got one of {value.dtype} and shape {value.shape}"
         )
-    _check_array(label, value, axes, written)
+    _check_array(label, value, written)
     whole = value if value.flags.c_contiguous else value.copy()
-    return HostBuffer(value.shape[:axes], kind, value, _view_rows(kind, whole), whole)
+    return HostBuffer(_shape_in_kernels(value.shape[:axes]), kind, value, _view_rows(kind, whole), whole)
 
 
-def _check_array(label: str, array: Array, axes: int, written: bool) -> None:
-    """Raise ValueError for too many axes of elements, or for an array that cannot be written but would be."""
-    if axes > _MAX_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
+def _shape_in_kernels(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if len(shape) <= _MAX_AXES else (math.prod(shape),)
+
+
+def _check_array(label: str, array: Array, written: bool) -> None:
+    """Raise ValueError for an array that cannot be written but would be."""
     if written and not array.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
 
@@ -358,11 +360,11 @@ def _make_host_structures(label: str, kind: type[Structure], value: Any, written
         raise WrongBufferError(
             f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
         )
-    _check_array(label, value, value.ndim, written)
+    _check_array(label, value, written)
     if value.dtype.names is None:
         raise WrongBufferError(f"{label}: expected an array of {kind.host}, got one of {value.dtype}")
     whole = np.ascontiguousarray(as_structure(kind, value, label))
-    return HostBuffer(value.shape, kind, value, _view_rows(kind, whole), whole)
+    return HostBuffer(_shape_in_kernels(value.shape), kind, value, _view_rows(kind, whole), whole)
 
 
 def _read_bytes(buffer: Buffer[Any]) -> Array:

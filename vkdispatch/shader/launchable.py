@@ -1,10 +1,13 @@
 """Calling, launching and recording: a program with its parameters, launch size and compiled variants."""
 
+from __future__ import annotations
+
 import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
@@ -25,24 +28,26 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
-from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.arguments import ConstantArray
+from vkdispatch.codegen.constant_arrays import ConstantArray
+from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.trace.current import is_tracing
-from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler import analyses, passes
+from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader import signature
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
-from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
+from vkdispatch.shader.building import BuiltKernel, Launch
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
-from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
+from vkdispatch.shader.program import FusibleKernel, Program, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -96,7 +101,7 @@ class LaunchableKernel:
     ) -> None:
         """Prepare a program to be called; see `ShaderFunction`."""
         self.program = program
-        self.name = program.description.name
+        self.name = program.name
         self.origin = origin
         self.who = signature.describe_kernel(self.name, origin)
         self._is_auto = isinstance(local_size, str) and local_size == "auto"
@@ -105,7 +110,7 @@ class LaunchableKernel:
         self._has_workgroups = workgroups is not None
         if self._is_auto:
             self.require_free_groups()
-        self.parameters = signature.read_parameters(program.description)
+        self.parameters = program.parameters
         self.names = tuple(parameter.name for parameter in self.parameters)
         slots = {
             position: slot
@@ -115,8 +120,8 @@ class LaunchableKernel:
         self._buffers = {at: f"{self.who}: argument {self.names[at]!r}" for at in slots}
         self._kinds = {at: slot.kind for at, slot in slots.items() if slot.kind is not None}
         self._written = [at for at, slot in slots.items() if slot.writes]
-        self.slots = signature.read_slots(program.description)
-        constants = signature.read_constants(program.description)
+        constants = program.constants
+        self.slots = tuple(slot for parameter in (*self.parameters, *constants) for slot in parameter.slots)
         self.constants: tuple[ConstantArray, ...] = tuple(parameter.default for parameter in constants)
         self.size: LaunchSize | None = None
         for option, size in zip(_SIZE_OPTIONS, (exec_size, workgroups), strict=True):
@@ -179,11 +184,11 @@ class LaunchableKernel:
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
             return True
-        replaced = replace_arrays(values, {}, graph is not None)
+        replaced = replace_arrays(values, graph is not None)
         if replaced is not None:
-            if fast is not None and fast.run(replaced[1], size, graph, queue):
+            if fast is not None and fast.run(replaced, size, graph, queue):
                 return True
-            return self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
+            return self.check_and_call(replaced, graph, self._options_of(size, kwargs, queue))
         shared = replace_foreign(values, self._buffers, self._kinds)
         if shared is not None:
             try:
@@ -208,7 +213,7 @@ class LaunchableKernel:
             state = self._use_stored_size(extent, context)
         local_size = self.choose_group(size.in_groups, context, state)
         coarsening = self._choose_coarsening(context, state)
-        is_traced = self.program.kernel is not None
+        is_traced = self.program.is_traced
         form = choose_addressing(self.who, self.slots, call.slots, context, is_traced=is_traced)
         variant = choose_variant(
             self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
@@ -229,7 +234,7 @@ class LaunchableKernel:
     @property
     def is_sized_by_calls(self) -> bool:
         """Whether calls decide the size of shared memory, so that only a call builds the kernel."""
-        return self.program.kernel is not None and is_sized_by_calls(self.program.kernel)
+        return self.program.is_sized_by_calls
 
     def _find_shared_sizes(self, values: Sequence[Any]) -> tuple[int, ...]:
         """Return the sizes of shared memory that the values of a call decide."""
@@ -239,16 +244,17 @@ class LaunchableKernel:
             for slot, value in zip(self.slots, values, strict=True)
             if isinstance(slot, signature.ValueSlot) and is_scalar(slot.kind) and is_integer_dtype(slot.kind)
         }
-        return find_shared_sizes(self.who, self.program.kernel, integers)
+        return analyses.launch_values.find_shared_sizes(self.who, self.program.kernel, integers)
 
     @property
     def _fills_tiles(self) -> bool:
-        kernel = self.program.kernel
-        return kernel is not None and not self.internal and fills_tiles(kernel)
+        return not self.internal and self.program.fills_tiles
 
     def _warn_of_gaps(self, extent: Extent, local_size: Extent) -> None:
         if not self._has_warned and self.program.kernel is not None:
             self._has_warned = True
+            from vkdispatch.shader.traced.generation import warn_of_gaps
+
             warn_of_gaps(self.program.kernel, extent, local_size)
 
     def _require_writable(self, values: tuple[Any, ...]) -> None:
@@ -263,7 +269,8 @@ class LaunchableKernel:
         observation = self.program.observation
         if observation is None or diagnostics is None:
             return kernel.run(launch)
-        return observation.select(variant).run(self.who, kernel, diagnostics, launch)
+        done: bool = observation.select(variant).run(self.who, kernel, diagnostics, launch)
+        return done
 
     def _options_of(self, size: LaunchSize, kwargs: dict[str, Any], queue: int) -> dict[str, Any]:
         """Return the options of a call for another one with the same arguments in order."""
@@ -331,7 +338,7 @@ class LaunchableKernel:
                         )
                     _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
-                known = self.name, self.origin, local_size, self.program.kernel
+                known = self.name, self.origin, local_size, self.program.make_finder()
                 register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal))
                 state.built[local_size, variant] = kernel
                 self._adopt(kernel, local_size, variant, context, state)
@@ -351,15 +358,17 @@ class LaunchableKernel:
             kernel = replace(kernel, loop_guard=state.loop_guard)
         if program.observation is not None:
             if state.diagnostics is None:
+                from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+
                 instrumented = program.observation.select(variant).instrumented
                 state.diagnostics = Diagnostics(context, prints=instrumented.prints)
             return kernel
         # Fusing reads recorded arguments in the layout of the plain form.
-        if program.kernel is None or variant.addressed:
+        if not program.is_traced or variant.addressed:
             return kernel
-        resources = find_bound_resources(program.description, slots)
+        resources = find_bound_resources(program, slots)
         most = min(info.max_bound_storage_buffers for info in context.device_infos)
-        fusible = _RecordedKernel(program.description, kernel.layout, resources, self.local_size, most)
+        fusible = _RecordedKernel(program, kernel.layout, resources, self.local_size, most)
         return replace(kernel, fusible=fusible)
 
     def _adopt(
@@ -392,9 +401,10 @@ class LaunchableKernel:
         if is_shown and local_size == self.choose_group(self.is_sized_in_groups, context, state):
             state.primary = kernel
             # What a driver's limit of rounds adds is not shown: sources do not depend on the device.
-            description = self.program.description
             is_own = kernel.loop_guard is None
-            state.shown = kernel.source if is_own else description.shader_source(local_size, variant)
+            state.show = (
+                (lambda: kernel.source) if is_own else partial(self.program.show, local_size, variant)
+            )
             state.fast = state.fast_paths.get(self.size.option) if self.size else None
             self._show(state)
 
@@ -477,5 +487,7 @@ class _RecordedKernel(FusibleKernel):
 # Equal chains share one kernel.
 @functools.lru_cache(maxsize=256)
 def _make_fused_kernel(description: ShaderDescription, local_size: Extent | None) -> LaunchableKernel:
-    program = TracedProgram(description.name, description, NO_CHECKS, None)
+    from vkdispatch.shader.traced.program import TracedProgram
+
+    program = TracedProgram(description.name, description, passes.diagnostics.Checks(), None)
     return LaunchableKernel(program, None, local_size, None, None)

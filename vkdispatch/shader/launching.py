@@ -1,11 +1,13 @@
 """From a call to a launch: the state of a kernel in a context, the fast path, measured sizes."""
 
+from __future__ import annotations
+
 import bisect
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
@@ -17,14 +19,16 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.process import show_wait
 from vkdispatch.base.record import field, record
 from vkdispatch.base.synchronization import Timing
-from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.shader.building import BuiltKernel, GuardValues
 from vkdispatch.shader.signature import BufferSlot, ImageSlot, Parameter, Slot
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete
 from vkdispatch.shader.variants import Coarsening
+
+if TYPE_CHECKING:
+    from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
 # ---- The fast path of a call: straight to the native launcher, which checks the arguments ----------------
 
@@ -156,8 +160,8 @@ class KernelState:
         Whether a measured size was looked up.
     built
         The compiled kernels, by workgroup size and variant.
-    primary, shown
-        The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
+    primary, show
+        The compiled kernel, and what returns the source: the attributes `plan` and `source` of the kernel.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
     loop_guard
@@ -169,7 +173,7 @@ class KernelState:
     built: dict[tuple[Extent, Variant], BuiltKernel] = field(factory=dict)
     coarsening: Coarsening | None = None
     primary: BuiltKernel | None = None
-    shown: ShaderSource | None = None
+    show: Callable[[], ShaderSource] | None = None
     fast: FastPath | None = None
     fast_paths: dict[str, FastPath] = field(factory=dict)
     diagnostics: Diagnostics | None = None

@@ -1,5 +1,7 @@
 """Mapping functions: parts of kernels that transforms and functions on arrays apply to each element."""
 
+from __future__ import annotations
+
 import inspect
 import math
 import threading
@@ -12,6 +14,7 @@ from typing import Any, ClassVar, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch import control_flow
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import replace_arrays
 from vkdispatch.base.context import Context
@@ -19,12 +22,11 @@ from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.memory.protocols import HostProtocols
 from vkdispatch.base.process import Listed
-from vkdispatch.codegen.arguments import watch_copies
-from vkdispatch.codegen.execution.invocation import without_invocation
+from vkdispatch.codegen.annotations import buffer, constant
+from vkdispatch.codegen.constant_arrays import watch_copies
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.compiler.ir import Register, ShaderFlags
 from vkdispatch.compiler.ir.location import fixed_place, located
-from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.shader.arguments import check_elements, format_annotation
@@ -74,6 +76,8 @@ def mapped_index() -> vc.ShaderVariable:
 @contextmanager
 def mapped_at(index: Any) -> Iterator[None]:
     """Let `mapped_index` return `index` while a mapping function is traced."""
+    from vkdispatch.codegen.execution.invocation import without_invocation  # something is traced
+
     outer, _state.index = _state.index, index
     try:
         with without_invocation("vd.mapped_index() is the index of the element"):
@@ -113,6 +117,11 @@ class MappingFunction(Referenced, Listed):
     precise_math: bool = False
 
     _edition: ClassVar[Edition | None] = None
+
+    @property
+    def arity(self) -> int:
+        """The number of its arguments."""
+        return len(self.buffer_types)
 
     @property
     def version(self) -> Any:
@@ -198,7 +207,7 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with fixed_place(False), precise_math(self.precise_math), watch_copies() as copied:
-            result = prepare_function(self.mapping_function)(*variables)
+            result = control_flow.prepare_function(self.mapping_function)(*variables)
         if self._edition is not None:
             self._edition.settle(copied)
         if self.precise_math and isinstance(result, vc.ShaderVariable) and not _rounds(result):
@@ -234,6 +243,52 @@ class MappingFunction(Referenced, Listed):
                 )
             register[:] = result
         return register
+
+
+class DeferredMap(MappingFunction):
+    """A map of the package's own. Its annotations are made when it is traced, which launches may not need.
+
+    Attributes
+    ----------
+    kinds, numbers
+        Types of the elements of its buffers, and of the numbers that follow them.
+    """
+
+    __match_args__ = ("mapping_function", "kinds", "numbers", "return_type", "precise_math")
+
+    kinds: tuple[DType, ...]
+    numbers: tuple[DType, ...]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        kinds: tuple[DType, ...],
+        numbers: tuple[DType, ...],
+        return_type: DType,
+        key: Any = None,
+        *,
+        precise_math: bool = False,
+    ) -> None:
+        """Make a map, which is equal to others of its function, types and `key`."""
+        values = function, kinds, numbers, return_type, precise_math
+        for name, value in zip(self.__match_args__, values, strict=True):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_version", (DeferredMap, key or function, kinds, numbers, return_type))
+
+    @property
+    def buffer_types(self) -> list[Any]:
+        """Annotations of its arguments."""
+        return [*(buffer[kind] for kind in self.kinds), *(constant[kind] for kind in self.numbers)]
+
+    @property
+    def arity(self) -> int:
+        """The number of its arguments."""
+        return len(self.kinds) + len(self.numbers)
+
+    @property
+    def version(self) -> Any:
+        """What equal maps have in common."""
+        return self.__dict__["_version"]
 
 
 def _rounds(result: vc.ShaderVariable) -> bool:
@@ -354,9 +409,7 @@ class MappedArray(HostProtocols, Listed):
         self.size = math.prod(self.shape)
         self.context: Context = (arrays or buffers)[0].context
 
-    def read(
-        self, index: int | None = None, out: "np.ndarray[Any, Any] | None" = None
-    ) -> "np.ndarray[Any, Any]":
+    def read(self, index: int | None = None, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Compute the array, wait for it, and return it. A global graph does not record this.
 
         Parameters
@@ -437,8 +490,7 @@ class OutputMap(Listed):
 
 def _with_buffers(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Return arguments with arrays of `vkdispatch.numpy` as buffers."""
-    replaced = replace_arrays(tuple(arguments), {}, False, False, "map")
-    return tuple(arguments) if replaced is None else replaced[1]
+    return replace_arrays(tuple(arguments), False, "map") or tuple(arguments)
 
 
 def _parse_values(

@@ -23,9 +23,7 @@ from vkdispatch.base.dtype import Cooperative, LocalArray, Placed
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.process import Unshared
 from vkdispatch.base.record import field, record
-from vkdispatch.compiler.ir import Kernel
-from vkdispatch.compiler.ir.nodes import Expr
-from vkdispatch.compiler.ir.traversal import expressions_of, postorder, walk
+from vkdispatch.compiler.ir import Expr, Kernel, expressions_of, postorder, walk
 
 # ---- The error of what cannot be pickled -----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from vkdispatch.base import errors
@@ -18,10 +19,11 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import Listed
 from vkdispatch.base.process import internal as hidden
 from vkdispatch.base.record import replace
-from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
-from vkdispatch.codegen.arguments import ConstantArray
+from vkdispatch.codegen.backends import GLSLBackend, get_shader_print_line_numbers
+from vkdispatch.codegen.constant_arrays import ConstantArray
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.forms import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.arguments import check_values
 from vkdispatch.shader.building import BuiltKernel, check_local_size
@@ -29,9 +31,10 @@ from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versio
 from vkdispatch.shader.launchable import LaunchableKernel
 from vkdispatch.shader.launching import KernelState, find_fastest_size, store_size
 from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError, list_operands_first
-from vkdispatch.shader.program import Program, TracedProgram, parse_check
+from vkdispatch.shader.program import Program, parse_check
 from vkdispatch.shader.signature import bind_values, describe_kernel, read_constants, read_parameters
 from vkdispatch.shader.size import Extent
+from vkdispatch.shader.stored import StoredProgram
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
@@ -80,8 +83,6 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     ----------
     name
         Name of the Python function.
-    shader_description
-        The traced kernel.
     local_size, workgroups, exec_size, check
         As given to the decorator, or None.
     """
@@ -121,17 +122,39 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         """
         if workgroups is not None and exec_count is not None:
             raise errors.ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
-        self.shader_description = shader_description
-        self.name = shader_description.name
-        self.local_size = local_size
-        self.workgroups = workgroups
-        self.exec_size = exec_count
-        self.check = check
+        self._description: ShaderDescription | None = shader_description
         if program is None:
-            who = describe_kernel(self.name, origin)
+            from vkdispatch.shader.traced.program import TracedProgram
+
+            who = describe_kernel(shader_description.name, origin)
             program = TracedProgram(who, shader_description, parse_check(check), origin)
-        self._kernel = LaunchableKernel(program, origin, local_size, workgroups, exec_count)
+        self._prepare(program, origin, (local_size, workgroups, exec_count), check)
+
+    def _prepare(
+        self, program: Program, origin: str | None, sizes: tuple[object, object, object], check: object
+    ) -> None:
+        self.name = program.name
+        self.local_size, self.workgroups, self.exec_size = sizes
+        self.check = check
+        self._kernel = LaunchableKernel(program, origin, *sizes)
         expect_kernels()
+
+    @classmethod
+    def _restore(cls, program: StoredProgram) -> Self:
+        """Return a kernel that was compiled before and comes from the disk."""
+        function = cls.__new__(cls)
+        function._description = None
+        stored = program.stored
+        function._prepare(program, stored.origin, stored.sizes, None)
+        function.internal = stored.is_internal
+        return function
+
+    @property
+    def shader_description(self) -> ShaderDescription:
+        """The traced kernel."""
+        if self._description is None:
+            self._description = self._kernel.program.description
+        return self._description
 
     # How it is traced again; None if it reads nothing that can change.
     _followed: "_Followed | None" = None
@@ -279,7 +302,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
                 assert version._kernel.guard is not None
                 version._kernel.guard.adopt(snapshot.guard)
             followed.snapshot = snapshot
-            self.shader_description, self._kernel = version.shader_description, version._kernel
+            self._description, self._kernel = version.shader_description, version._kernel
             return self._kernel
 
     def _supersede(self, later: Snapshot) -> None:
@@ -443,7 +466,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     @property
     def ready(self) -> bool:
         """Whether the kernel is built."""
-        return self._latest.shown is not None
+        return self._latest.show is not None
 
     @property
     def plan(self) -> ComputePlan | None:
@@ -454,14 +477,14 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     @property
     def source(self) -> str | None:
         """The GLSL, once built."""
-        shown = self._latest.shown
-        return shown.code if shown else None
+        show = self._latest.show
+        return show().code if show else None
 
     @property
     def bounds(self) -> LaunchBounds | None:
         """The workgroup size, once built."""
-        shown = self._latest.shown
-        return LaunchBounds(shown.local_size) if shown else None
+        show = self._latest.show
+        return LaunchBounds(show().local_size) if show else None
 
     def build(self) -> None:
         """Compile the kernel for the global context, unless that is done. Any thread may call it.
@@ -484,7 +507,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             kernel.get_kernel(context, state, local_size, PLAIN)
         else:
             check_local_size(kernel.who, local_size, context)
-            state.shown = self.shader_description.shader_source(local_size)
+            state.show = partial(self.shader_description.shader_source, local_size)
 
     # -- the generated code
 
@@ -503,14 +526,16 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         if build and (can_compile() or is_dummy()) and not kernel.is_sized_by_calls:
             self.build()
             kernel = self._follow()
-        source = self._latest.shown
-        if source is None:
+        show = self._latest.show
+        if show is None:
             in_groups = kernel.is_sized_in_groups
             local_size = kernel.assume_group(in_groups)
             if is_context_initialized():
                 context = get_context()
                 local_size = kernel.choose_group(in_groups, context, kernel.enter(context))
             source = kernel.program.description.shader_source(local_size)
+        else:
+            source = show()
         numbered = get_shader_print_line_numbers() if line_numbers is None else line_numbers
         return source.numbered() if numbered else source
 

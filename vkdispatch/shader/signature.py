@@ -16,7 +16,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.image_formats import image_view_type, numeric_kind, select_format
 from vkdispatch.base.memory.packing import SCALAR_CODES, pack
 from vkdispatch.base.record import record
-from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
+from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.compiler.ir import ImageBinding
 
 # ---- The members of a block, read from a dictionary or dataclass -----------------------------------------

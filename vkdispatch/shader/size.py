@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, SupportsIndex
 
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record
@@ -155,7 +156,25 @@ def _compile(option: str, text: str, names: tuple[str, ...]) -> Callable[..., An
     unknown = sorted(name for name in _find_globals(compute.__code__) if not hasattr(builtins, name))
     if unknown:
         raise located(UnknownNameError, _explain_unknown_name(option, text, unknown[0], names))
-    return compute
+    if ".shape" not in text:
+        return compute
+    return lambda *values: compute(*map(_as_in_kernels, values))
+
+
+class _OneAxis:
+    """A buffer of more axes than kernels have, as they see it."""
+
+    def __init__(self, buffer: Any) -> None:
+        self._buffer = buffer
+        self.shape = (buffer.size,)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._buffer, name)
+
+
+def _as_in_kernels(value: Any) -> Any:
+    many = isinstance(value, Buffer) and len(value.shape) > 3
+    return _OneAxis(value) if many else value
 
 
 def _find_globals(code: CodeType) -> set[str]:

@@ -7,7 +7,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, SortOutputs, widen
 from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
@@ -39,7 +39,7 @@ class MergeForm:
     outputs: SortOutputs
 
 
-@memoize
+@store_results
 def make_merge_kernel(form: MergeForm) -> ShaderFunction:
     """Return the kernel that merges rows.
 
@@ -150,7 +150,7 @@ class _Merge:
 
 
 # The number of rows, runs of each row, keys of a run, and keys of the last run of a row.
-_SHAPE = numbers("sort_rows", "sort_runs", "sort_run", "sort_last")
+_SHAPE = ("sort_rows", "sort_runs", "sort_run", "sort_last")
 _SUM_GROUP = 64
 
 
@@ -193,7 +193,7 @@ class _Run:
         return before
 
 
-@memoize
+@store_results
 def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that counts the digits of each run: keys, counters, `_SHAPE`, the shift."""
 
@@ -205,13 +205,13 @@ def make_count_runs_kernel(form: PassForm) -> ShaderFunction:
         with here.each_key() as place:
             here.increment(keys[here.base + place].to_register("sort_key"), shift)
 
-    arguments = [*buffers(sort_keys=form.order.raw, sort_counters=form.counter), *_SHAPE, *SHIFT]
+    arguments = [*buffers(sort_keys=form.order.raw, sort_counters=form.counter), *numbers(*_SHAPE, SHIFT)]
     return trace_kernel(
         f"sort_count_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )
 
 
-@memoize
+@store_results
 def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counters along a row's runs, an invocation for each row and digit.
 
@@ -238,7 +238,7 @@ def make_sum_runs_kernel(group: int, bins: int, counter: DType) -> ShaderFunctio
     return trace_kernel("sort_sum_runs", body, arguments, _SUM_GROUP, workgroups)
 
 
-@memoize
+@store_results
 def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
@@ -270,7 +270,7 @@ def make_move_runs_kernel(form: PassForm) -> ShaderFunction:
                 payload_to[target] = widen(moved.to_register()) if form.is_wide else moved
 
     tables = buffers(sort_keys=form.order.raw, sort_counters=form.counter, sort_totals=form.counter)
-    arguments = [*tables, declare_move_arguments(form), _SHAPE, *SHIFT]
+    arguments = [*tables, declare_move_arguments(form), numbers(*_SHAPE), *numbers(SHIFT)]
     return trace_kernel(
         f"sort_move_runs_{form.order.kind.name}", body, arguments, form.tile.group, _workgroups(form)
     )

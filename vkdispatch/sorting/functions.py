@@ -199,7 +199,7 @@ def sort_by_key(
 @array_function
 def sort_by_key(  # noqa: PLR0913
     keys: ArrayLike,
-    values: Any,
+    values: ArrayLike | Sequence[ArrayLike],
     axis: int | None = -1,
     *,
     descending: bool = False,

@@ -31,7 +31,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting import passes
@@ -68,7 +68,7 @@ class HistogramForm:
         return self.group * self.items * self.rounds
 
 
-@memoize
+@store_results
 def make_clear_kernel() -> ShaderFunction:
     """Return the kernel that clears a board, histograms and tickets; each is given with its size."""
     names = ("sort_board", "sort_histograms", "sort_tickets")
@@ -85,7 +85,7 @@ def make_clear_kernel() -> ShaderFunction:
     return trace_kernel("sort_clear", body, arguments, 256, exec_size=most)
 
 
-@memoize
+@store_results
 def make_histogram_kernel(form: HistogramForm) -> ShaderFunction:
     """Return the kernel that counts the digits of rows of keys.
 
@@ -134,7 +134,7 @@ def make_histogram_kernel(form: HistogramForm) -> ShaderFunction:
     )
 
 
-@memoize
+@store_results
 def make_starts_kernel(form: TileForm) -> ShaderFunction:
     """Return the kernel that sums up histograms in place, a workgroup for each of `sort_lines`."""
 
@@ -176,7 +176,7 @@ class SweepForm:
     window: int
 
 
-@memoize
+@store_results
 def make_sweep_kernel(form: SweepForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
@@ -192,7 +192,7 @@ def make_sweep_kernel(form: SweepForm) -> ShaderFunction:
     arguments = [
         buffers(sort_keys=moving.order.raw, **dict.fromkeys(words, dtype.uint32)),
         passes.declare_move_arguments(moving),
-        passes.SHAPE,
+        numbers(*passes.SHAPE),
         *numbers("sort_which", "sort_shift"),
     ]
     name = f"sort_sweep_{moving.order.kind.name}"

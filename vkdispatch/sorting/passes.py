@@ -20,13 +20,13 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order, widen
 from vkdispatch.sorting.tile import SerialTile, Tile, TileForm, only_if
 
-SHAPE = numbers("sort_rows", "sort_tiles", "sort_last")
-SHIFT = numbers("sort_shift")
+SHAPE = ("sort_rows", "sort_tiles", "sort_last")
+SHIFT = "sort_shift"
 WORKGROUPS = "sort_rows * sort_tiles"
 # Counts that an invocation adds up in one round.
 _TOGETHER = 4
@@ -93,7 +93,7 @@ class TileOfRow:
         ]
 
 
-@memoize
+@store_results
 def make_count_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift."""
 
@@ -129,7 +129,7 @@ def _trace_pass(
     return trace_kernel(
         f"sort_{name}_{form.order.kind.name}",
         body,
-        [*arguments, SHAPE, *SHIFT],
+        [*arguments, numbers(*SHAPE), *numbers(SHIFT)],
         form.tile.group,
         WORKGROUPS,
         unsigned=form.counter is dtype.uint32,
@@ -150,7 +150,7 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
         counts[entry] = tile.sum_digit(digit).to_dtype(form.counter)
 
 
-@memoize
+@store_results
 def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
@@ -194,7 +194,7 @@ def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     return trace_kernel("sort_offsets", body, arguments, form.group, "sort_rows * sort_bins")
 
 
-@memoize
+@store_results
 def make_move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 

@@ -7,7 +7,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table
 from vkdispatch.families.values import word_count
-from vkdispatch.shader.program import parse_check
+from vkdispatch.shader.program import is_checking
 from vkdispatch.sorting.tile import TileForm
 
 # ---- Numbers found by measurement, which the plans of sorts depend on. None changes a result -------------
@@ -157,7 +157,7 @@ def choose_tile(
 def choose_sweep_tile(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:
     """Return how a workgroup sorts a tile if one launch does a digit; None if three launches do it."""
     # an invocation that a check ends early would leave others waiting for ever
-    if length > MAX_NARROW or not tuning.onesweep or parse_check(None):
+    if length > MAX_NARROW or not tuning.onesweep or is_checking():
         return None
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _choose_group(device, tuning.group)

@@ -17,7 +17,7 @@ from vkdispatch.families.arguments import parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import buffers, note_bad_starts, numbers, trace_kernel
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type, widen
@@ -83,7 +83,7 @@ class CopyForm:
     has_own_values: bool
 
 
-@memoize
+@store_results
 def make_copy_kernel(form: CopyForm) -> ShaderFunction:
     """Return the kernel that copies elements.
 
@@ -220,7 +220,7 @@ def _launch(
     make_copy_kernel(form)(result, *inputs, *read, *extras, 1, length, along.after, graph=graph)
 
 
-@memoize
+@store_results
 def make_segment_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that counts, for each position, the starts up to it.
 

@@ -16,7 +16,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs
 from vkdispatch.sorting.tile import SerialTile, Tile, TileForm
@@ -54,7 +54,7 @@ class BlockForm:
         return self.has_rows or self.outputs.has_positions
 
 
-@memoize
+@store_results
 def make_block_kernel(form: BlockForm) -> ShaderFunction:
     """Return the kernel of short rows.
 
@@ -186,7 +186,7 @@ def _run_serially(form: BlockForm, keys: Any, results: Any, rows: Any, length: A
                 results[1][base + place] = form.outputs.position(origin)
 
 
-@memoize
+@store_results
 def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 

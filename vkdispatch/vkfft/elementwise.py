@@ -11,7 +11,7 @@ from vkdispatch.codegen.execution.control_flow import if_block
 from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.functions.vectors import to_dtype
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -90,7 +90,7 @@ def check_same_dtype(other: Buffer[Any], name: str, buffer: Buffer[Any]) -> None
         )
 
 
-@memoize
+@store_results
 def _make_product(kind: DType, conjugate: int) -> ShaderFunction:
     def spectrum_product(data: Any, kernel: Any, target: Any, first: Any, period: Any) -> None:
         i = global_invocation_id().x
@@ -104,7 +104,7 @@ def _make_product(kind: DType, conjugate: int) -> ShaderFunction:
     return _make_kernel(spectrum_product, kind, kind, numbers=3)
 
 
-@memoize
+@store_results
 def _make_embedding(kind: DType) -> ShaderFunction:
     def with_zeros(
         data: Any, source: Any, depth: Any, height: Any, width: Any, planes: Any, rows: Any, columns: Any
@@ -120,7 +120,7 @@ def _make_embedding(kind: DType) -> ShaderFunction:
     return _make_kernel(with_zeros, kind, kind, numbers=6)
 
 
-@memoize
+@store_results
 def _make_drop(kind: DType) -> ShaderFunction:
     def without_imaginary_ends(data: Any, row: Any, last: Any) -> None:
         first = global_invocation_id().x * row
@@ -135,7 +135,7 @@ def _make_drop(kind: DType) -> ShaderFunction:
     return _make_kernel(without_imaginary_ends, kind, numbers=2)
 
 
-@memoize
+@store_results
 def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:
     def move_part(target: Any, source: Any, start: Any, first: Any) -> None:
         i = global_invocation_id().x

@@ -2,7 +2,7 @@
 
 import copy as copies
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vkdispatch.base import errors
@@ -10,7 +10,6 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.record import field, record
 from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, find_link
@@ -50,8 +49,8 @@ def from_dlpack(
     TypeError
         `x` has no `__dlpack__`.
     BufferError, ValueError
-        The library does not share the elements, their dtype is not supported, there are more than 3 axes, or
-        `copy` is False and a copy is necessary.
+        The library does not share the elements, their dtype is not supported, or `copy` is False and a copy
+        is necessary.
     MemoryError
         There is not enough device memory for a copy.
 
@@ -172,20 +171,11 @@ def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
     return None
 
 
-def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
-    if len(elements.shape) > MAX_AXES:
-        raise errors.SharingError(
-            f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
-            "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
-        )
-
-
 def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any] | str:
     """Return a buffer on the memory of elements, or why they have to be copied."""
     obstacle = _find_obstacle(elements, context)
     if obstacle is not None:
         return obstacle
-    _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
     try:
@@ -209,12 +199,8 @@ def foreign_buffer(
 def upload(
     elements: dlpack.Elements, context: Context, name: str = "x", kind: DType | None = None
 ) -> Buffer[Any]:
-    """Return a buffer with a copy of elements, which are merged as by `merge_components`.
-
-    Raises SharingError for more axes than buffers have.
-    """
+    """Return a buffer with a copy of elements, which are merged as by `merge_components`."""
     merged = dlpack.merge_components(elements, kind)
-    _check_axes(merged, name)
     buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
         if not dlpack.is_contiguous(elements):
@@ -277,21 +263,25 @@ class Given:
     ----------
     is_recorded
         Whether the call is recorded, so that it reads memory later.
-    is_mapped
-        Whether the call takes maps called with their arguments in place of buffers that it reads.
-    name
-        What messages call arrays of other libraries; "" if those are not replaced.
     pairs
         Each array that was replaced, and its buffer.
+    refusals
+        Why arrays of other libraries were not replaced; None if that is raised.
     """
 
     is_recorded: bool
-    is_mapped: bool
-    name: str
     pairs: list[tuple[Any, Any]] = field(factory=list)
+    refusals: list[errors.SharingError] | None = None
 
-    def replace(self, value: Any) -> Any:
+    def replace(self, value: Any, foreign: str = "", is_mapped: bool = False) -> Any:
         """Return an argument with the arrays in it replaced.
+
+        Parameters
+        ----------
+        foreign
+            What messages call arrays of other libraries; "" if those are not replaced.
+        is_mapped
+            Whether the argument can be a map called with its arguments.
 
         Raises
         ------
@@ -299,17 +289,23 @@ class Given:
             The call is recorded, and an array would have to be copied; or an array of another library would.
         """
         if type(value) in (list, tuple):
-            return type(value)(self.replace(item) for item in value)
+            return type(value)(self.replace(item, foreign, is_mapped) for item in value)
         take = getattr(type(value), _TAKE, None)
-        if take is None and not (self.name and is_foreign(value)):
+        if take is None and not (foreign and is_foreign(value)):
             return value
         for known, replaced in self.pairs:
-            if known is value:
+            if known is value and (is_mapped or isinstance(replaced, Buffer)):
                 return replaced
-        if take is None:
-            buffer: Any = share_argument(value, self.name)
+        if take is not None:
+            buffer: Any = take(value, self.is_recorded, is_mapped)
         else:
-            buffer = take(value, self.is_recorded, self.is_mapped)
+            try:
+                buffer = share_argument(value, foreign)
+            except errors.SharingError as error:
+                if self.refusals is None:
+                    raise
+                self.refusals.append(error)
+                return value
         self.pairs.append((value, buffer))
         return buffer
 
@@ -344,22 +340,15 @@ def has_foreign(values: Iterable[Any]) -> bool:
     return any(has_foreign(value) if type(value) in (list, tuple) else is_foreign(value) for value in values)
 
 
-def replace_arrays(
-    args: Sequence[Any], kwargs: dict[str, Any], is_recorded: bool, is_mapped: bool = False, foreign: str = ""
-) -> tuple[Given, tuple[Any, ...], dict[str, Any]] | None:
-    """Return the arguments of a call with arrays replaced; None if there are none. Raises as `Given`.
+def replace_arrays(values: tuple[Any, ...], is_recorded: bool, foreign: str = "") -> tuple[Any, ...] | None:
+    """Return values with arrays replaced; None if there are none. Raises as `Given`.
 
     With a name in `foreign`, arrays of other libraries are replaced, too.
     """
-    values = (*args, *kwargs.values())
     if not has_arrays(values) and not (foreign and has_foreign(values)):
         return None
-    given = Given(is_recorded, is_mapped, foreign)
-    return (
-        given,
-        tuple(given.replace(value) for value in args),
-        {name: given.replace(value) for name, value in kwargs.items()},
-    )
+    given = Given(is_recorded)
+    return tuple(given.replace(value, foreign) for value in values)
 
 
 def replace_foreign(

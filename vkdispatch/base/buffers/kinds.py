@@ -154,7 +154,7 @@ class RFFTBuffer(Buffer[Any]):
     def __init__(
         self, shape: Shape, fourier_type: DType = dtype.complex64, *, context: Context | None = None
     ) -> None:
-        """Allocate memory for a real signal of `shape` (1 to 3 axes) and its spectrum of `fourier_type`.
+        """Allocate memory for a real signal of `shape` and its spectrum of `fourier_type`.
 
         The buffer belongs to the current context unless `context` is given.
 

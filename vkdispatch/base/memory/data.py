@@ -304,7 +304,6 @@ Shape = int | Sequence[int]
 # Of a buffer: var_type, shape, size, mem_size and shader_shape.
 Layout = tuple[DType, tuple[int, ...], int, int, tuple[int, ...]]
 
-MAX_AXES = 3
 _PADDING = ((1, 1, 1), (1, 1), (1,), ())  # by the number of axes
 _MAX_BYTES = 1 << 62
 
@@ -321,7 +320,8 @@ def layout_of(shape: Shape, var_type: "DType | np.dtype[Any]") -> Layout:
     octets = size * kind.item_size
     if octets > _MAX_BYTES:
         raise OversizedBufferError(f"shape: {octets} bytes are more than any device has")
-    return kind, axes, size, octets, axes + _PADDING[len(axes)] + (size,)
+    in_kernels = axes + _PADDING[len(axes)] if len(axes) < len(_PADDING) else (size, 1, 1)
+    return kind, axes, size, octets, (*in_kernels, size)
 
 
 def parse_dtype(value: object, name: str = "var_type") -> DType:
@@ -356,19 +356,19 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
     raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}{hint}")
 
 
-def parse_shape(shape: object, most: int | None = MAX_AXES) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints, at most as many as `most`.
+def parse_shape(shape: object) -> tuple[int, ...]:
+    """Return a shape as a tuple of ints.
 
     Raises
     ------
     TypeError
         It is neither an int nor a sequence of ints.
     ValueError
-        It has too many axes or a negative length.
+        It has a negative length.
     """
     if type(shape) is int and shape >= 0:
         return (shape,)
-    if type(shape) is tuple and len(shape) <= MAX_AXES:
+    if type(shape) is tuple:
         for axis in shape:
             if type(axis) is not int or axis < 0:
                 break
@@ -380,10 +380,7 @@ def parse_shape(shape: object, most: int | None = MAX_AXES) -> tuple[int, ...]:
             raise TypeError
         result = tuple(operator.index(axis) for axis in axes)
     except TypeError:
-        wanted = "a sequence of ints" if most is None else f"up to {most} ints"
-        raise ArgumentTypeError(f"shape: expected an int or {wanted}, got {shape!r}") from None
-    if most is not None and len(result) > most:
-        raise ArgumentValueError(f"shape: a buffer has at most {most} axes, got {len(result)} in {result}")
+        raise ArgumentTypeError(f"shape: expected an int or a sequence of ints, got {shape!r}") from None
     if any(axis < 0 for axis in result):
         raise ArgumentValueError(f"shape: sizes cannot be negative, got {result}")
     return result

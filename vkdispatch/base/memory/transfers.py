@@ -63,7 +63,7 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
     >>> array.shape
     (2, 3)
     """
-    return pinned_array(get_context(), 0, conversions.parse_shape(shape, None), _parse_dtype(dtype))
+    return pinned_array(get_context(), 0, conversions.parse_shape(shape), _parse_dtype(dtype))
 
 
 def pinned_array(context: Context, queue: int, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:

@@ -12,7 +12,6 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing import cuda_link
@@ -86,8 +85,6 @@ def read_interface(obj: object, ordinal: int) -> CudaElements:
     except (TypeError, ValueError) as error:
         raise ArgumentValueError(f"obj: its __cuda_array_interface__ is invalid: {error}") from None
     kind = dtype.from_numpy_dtype(component, "obj")
-    if len(shape) > MAX_AXES:
-        raise ArgumentValueError(f"obj: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
     size = math.prod(shape) * component.itemsize
     if min(shape, default=0) < 0 or (strides is not None and len(strides) != len(shape)):
         raise ArgumentValueError(f"obj: no array has the shape {shape} and the strides {strides}")

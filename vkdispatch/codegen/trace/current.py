@@ -1,15 +1,19 @@
 """The recorder of this thread: the kernel that is being traced, if any."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UsageError
-from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.compiler.ir import Expr, ShaderFlags
 from vkdispatch.compiler.ir.location import collect_warnings, located
+
+if TYPE_CHECKING:
+    from vkdispatch.codegen.trace.recording import Recorder
 
 
 class Arithmetic(Protocol):

@@ -7,14 +7,23 @@ from typing import TypeVar
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import leaves_of
-from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.compiler import ir
+from vkdispatch.compiler.forms import (
+    INT16,
+    PLAIN,
+    SHORT_ARGUMENTS,
+    STORAGE,
+    ArgumentLayout,
+    StructElement,
+    Variant,
+    emulates,
+)
 from vkdispatch.compiler.ir import evaluated
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.ir.statements import INT16, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant, emulates
 
 # ---- Contents of a kernel: its statements and expressions, accesses, types and scopes --------------------
 
@@ -397,55 +406,6 @@ def reaches_elements(kernel: ir.Kernel, buffers: frozenset[int]) -> bool:
 # Every device takes push constants of this size.
 PUSH_CONSTANT_BYTES = 128
 GROUP_COUNT = "group_count"
-
-
-@record(sealed=True)
-class StructElement:
-    """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
-
-    name: str
-    dtype: dt.DType
-    count: int = 1
-    offset: int = 0
-
-
-@record(sealed=True)
-class ArgumentLayout:
-    """The argument block of a kernel.
-
-    Attributes
-    ----------
-    members, size
-        The members, and the bytes of the block.
-    uniform
-        Whether it is a uniform block at binding 0 instead of push constants.
-    exec_offset, group_count_offset
-        Byte offsets of the execution limit and of the count of workgroups of a folded kernel (both uvec3), or
-        None.
-    addresses, lengths
-        Names of the members that hold a buffer's device address (uint64) and its size in bytes (uint64, or
-        uvec2 if buffers are bound), by position of the buffer among the resources.
-    halves
-        Members of 16 bits that are packed in words at the end of the block, with the number of the first half
-        of each.
-    """
-
-    members: tuple[StructElement, ...]
-    size: int
-    uniform: bool
-    exec_offset: int | None
-    group_count_offset: int | None
-    addresses: dict[int, str] = field(factory=dict)
-    lengths: dict[int, str] = field(factory=dict)
-    halves: dict[str, int] = field(factory=dict)
-
-    def offset_of(self, name: str) -> int:
-        """Byte offset of a member. Raises ValueError if there is none of that name."""
-        for member in self.members:
-            if member.name == name:
-                return member.offset
-        names = ", ".join(member.name for member in self.members)
-        raise ArgumentValueError(f"the argument block has no member {name!r}; it has: {names or 'none'}")
 
 
 def argument_layout(kernel: ir.Kernel, variant: Variant = PLAIN) -> ArgumentLayout:

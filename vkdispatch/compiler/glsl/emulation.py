@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler.analyses.contents import Usage, contents, find_operations, usage
+from vkdispatch.compiler.forms import FEATURE_OF, FLOAT16, INT16, INT64, emulates
 from vkdispatch.compiler.glsl.spelling import read_functions
 from vkdispatch.compiler.ir import Expr, Kernel, Op, ShaderFlags
 from vkdispatch.compiler.ir.literals import bounds, is_long, rounded
-from vkdispatch.compiler.ir.statements import FEATURE_OF, FLOAT16, INT16, INT64, INTEGER_POWER, emulates
+
+# ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
+from vkdispatch.compiler.ir.statements import INTEGER_POWER
 
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
 

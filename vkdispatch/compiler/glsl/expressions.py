@@ -5,13 +5,14 @@ from collections.abc import Callable
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import strides_along
 from vkdispatch.compiler import ir
+from vkdispatch.compiler.forms import emulates
 from vkdispatch.compiler.glsl import emulation as emulation
 from vkdispatch.compiler.glsl import spelling
 from vkdispatch.compiler.glsl.emulation import goes_by_lanes, write_by_lanes
 from vkdispatch.compiler.glsl.helpers import narrows_float
 from vkdispatch.compiler.glsl.packing import Names
 from vkdispatch.compiler.ir.literals import is_long
-from vkdispatch.compiler.ir.statements import HALF_OF_DOUBLE, HALF_OF_FLOAT, emulates
+from vkdispatch.compiler.ir.statements import HALF_OF_DOUBLE, HALF_OF_FLOAT
 
 
 def expression_text(expr: ir.Expr) -> str:

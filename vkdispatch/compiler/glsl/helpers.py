@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.compiler.analyses.contents import find_operations, resource_access
+from vkdispatch.compiler.forms import FLOAT16
 from vkdispatch.compiler.glsl.emulation import is_emulated_long
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Storage, is_place, root_of, statements
 from vkdispatch.compiler.ir.nodes import COMPONENTS
@@ -144,7 +145,7 @@ def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
 
     NVIDIA's driver takes `float(float16_t(x))` for `x`, by any way that it can follow.
     """
-    if statements.FLOAT16 in lacks:
+    if FLOAT16 in lacks:
         return False
     written = resource_access(kernel).writes
     makes = find_operations(kernel, Op.CONSTRUCT)

@@ -6,10 +6,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import leaves_of
 from vkdispatch.base.record import field, record
 from vkdispatch.compiler.analyses.naming import NamingPlan
+from vkdispatch.compiler.forms import emulates
 from vkdispatch.compiler.glsl.emulation import stand_in
 from vkdispatch.compiler.glsl.spelling import BUILTINS
 from vkdispatch.compiler.ir import Builtin, Expr, Storage
-from vkdispatch.compiler.ir.statements import emulates
 
 # ---- Buffers of elements that a device cannot address, as 32-bit words that hold several elements --------
 #

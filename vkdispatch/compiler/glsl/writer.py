@@ -7,6 +7,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses import contents as facts
 from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
 from vkdispatch.compiler.analyses.naming import NamingPlan, local_names, plan_names
+from vkdispatch.compiler.forms import PLAIN, ArgumentLayout, Variant, emulates
 from vkdispatch.compiler.glsl import emulation, expressions, spelling
 from vkdispatch.compiler.glsl.emulation import extensions
 from vkdispatch.compiler.glsl.emulation import helper_lines as emulation_lines
@@ -15,7 +16,6 @@ from vkdispatch.compiler.glsl.packing import Names, Packing
 from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.ir.statements import PLAIN, Variant, emulates
 from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.compiler.passes.builders import read
 from vkdispatch.compiler.passes.coarsen import coarsen, put_in_blocks
@@ -387,7 +387,7 @@ def _leave_out_emulated(used: facts.Usage, variant: Variant) -> facts.Usage:
     )
 
 
-def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: facts.ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
     packed = facts.packed_buffers(kernel, variant)
@@ -403,7 +403,7 @@ def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: facts.Argu
 
 
 def _interface(
-    kernel: ir.Kernel, layout: facts.ArgumentLayout, packing: Packing, sizes: dict[int, int]
+    kernel: ir.Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]
 ) -> list[str]:
     lines: list[str] = []
     if layout.members:
@@ -467,7 +467,7 @@ def _interface(
 
 
 def _reference_declaration(
-    buffer: ir.Storage, block: str, label: str, layout: facts.ArgumentLayout
+    buffer: ir.Storage, block: str, label: str, layout: ArgumentLayout
 ) -> tuple[str, str]:
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
@@ -526,7 +526,7 @@ def _write_body(
     kernel: ir.Kernel,
     block: str,
     variant: Variant,
-    layout: facts.ArgumentLayout,
+    layout: ArgumentLayout,
     packing: Packing,
     *,
     bounded: bool = False,

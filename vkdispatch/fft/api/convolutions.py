@@ -144,7 +144,7 @@ def convolve2D(  # noqa: N802, PLR0913
     Parameters
     ----------
     buffer
-        Complex, of two or three axes: the output, and the signal unless there is an input map.
+        Complex, of at least two axes: the output, and the signal unless there is an input map.
     kernel
         The spectrum of the kernel, from `fft2`, of the same shape. With `kernel_map`: its argument, or a
         tuple of its arguments, which can also be passed separately if `kernel_map` is passed by name.
@@ -160,7 +160,7 @@ def convolve2D(  # noqa: N802, PLR0913
     Raises
     ------
     TypeError, ValueError
-        As `convolve`; also for another number of axes.
+        As `convolve`; also for fewer axes.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def convolve2DR(  # noqa: N802, PLR0913
     Parameters
     ----------
     buffer
-        Real, of two or three axes: the signal and the output.
+        Real, of at least two axes: the signal and the output.
     kernel
         The half spectrum of the kernel, from `rfft2`. With `kernel_map`: its argument, or a tuple of these.
     buffer_shape

@@ -7,17 +7,16 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.dlpack import has_dlpack
-from vkdispatch.codegen.abbreviations import Buff, Const, u32
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import is_number, parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.fft.arguments import check_like
 from vkdispatch.shader.copying import copyto
-from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
@@ -149,7 +148,8 @@ def _shift(
     shape = x.shape
     chosen = parse_axes(axes, len(shape), "axes")
     # the offset of the source along each axis
-    steps = [0, 0, 0]
+    steps = [0] * max(len(shape), _AXES)
+    lengths = shape if len(shape) > _AXES else ()
     for axis in chosen:
         steps[axis] = shape[axis] // 2 if inverse else -(-shape[axis] // 2)
         steps[axis] %= max(shape[axis], 1)
@@ -167,59 +167,70 @@ def _shift(
                 "out: it shares memory with x, but only axes of even length can be shifted in place; "
                 f"axis {odd[0]} has {shape[odd[0]]}; pass another buffer"
             )
-        _make_swap(x.var_type)(x, *steps, graph=graph)
+        _make_swap(x.var_type, len(steps))(x, *steps, *lengths, graph=graph)
     elif any(steps):
-        _make_roll(x.var_type)(target, x, *steps, graph=graph)
+        _make_roll(x.var_type, len(steps))(target, x, *steps, *lengths, graph=graph)
     else:
         copyto(target, x, graph=graph)
     return target
 
 
-def _source_index(buffer: Any, i: Any, steps: Sequence[Any]) -> Any:
+# Of buffers, in kernels. Where there are more, the lengths are arguments behind the steps.
+_AXES = 3
+
+
+def _source_index(buffer: Any, i: Any, numbers: Sequence[Any]) -> Any:
     """Return the source of the value at a flat index."""
-    shape = (buffer.shape.x, buffer.shape.y, buffer.shape.z)
-    row = (i // shape[2]).to_register()
+    count = max(_AXES, len(numbers) // 2)
+    steps, lengths = numbers[:count], numbers[count:] or (buffer.shape.x, buffer.shape.y, buffer.shape.z)
+    places: list[Any] = []
+    rest = i
+    for axis in range(count - 1, 0, -1):
+        places.insert(0, rest % lengths[axis])
+        rest = rest // lengths[axis]
+        rest = rest.to_register() if axis > 1 else rest
     index: Any = 0
-    places = (row // shape[1], row % shape[1], i % shape[2])
-    for place, length, step in zip(places, shape, steps, strict=True):
+    for place, length, step in zip((rest, *places), lengths, steps, strict=True):
         moved = (place + step).to_register()
         index = index * length + vc.select(moved >= length, moved - length, moved)
     return index.to_register()
 
 
-@memoize
-def _make_roll(kind: DType) -> ShaderFunction:
+@store_results
+def _make_roll(kind: DType, axes: int) -> ShaderFunction:
     """Return the kernel that shifts from one buffer to another."""
 
-    def roll(dst: Any, src: Any, x: Any, y: Any, z: Any) -> None:
+    def roll(dst: Any, src: Any, *numbers: Any) -> None:
         i = vc.global_invocation_id().x
-        dst[i] = src[_source_index(src, i, (x, y, z))]
+        dst[i] = src[_source_index(src, i, numbers)]
 
-    return _make_kernel(roll, ("dst", "src"), kind)
+    return _make_kernel(roll, ("dst", "src"), kind, axes)
 
 
-@memoize
-def _make_swap(kind: DType) -> ShaderFunction:
+@store_results
+def _make_swap(kind: DType, axes: int) -> ShaderFunction:
     """Return the kernel that shifts in place, by half of even axes."""
 
-    def swap(dst: Any, x: Any, y: Any, z: Any) -> None:
+    def swap(dst: Any, *numbers: Any) -> None:
         i = vc.global_invocation_id().x
-        other = _source_index(dst, i, (x, y, z))
+        other = _source_index(dst, i, numbers)
         # each of a pair finds the other, and the first swaps them
         with vc.if_block(i < other):
             here, there = dst[i].to_register(), dst[other].to_register()
             dst[i] = there
             dst[other] = here
 
-    return _make_kernel(swap, ("dst",), kind)
+    return _make_kernel(swap, ("dst",), kind, axes)
 
 
-def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType) -> ShaderFunction:
-    annotation: Any = Buff
+def _make_kernel(function: Any, buffers: tuple[str, ...], kind: DType, axes: int) -> ShaderFunction:
+    from vkdispatch.shader.decorator import shader  # something is traced
+
+    names = list("xyz") if axes <= _AXES else [f"{what}{k}" for what in ("step", "size") for k in range(axes)]
     decorate = shader(
         "dst.size",
-        arg_type_annotations=[*[annotation[kind]] * len(buffers), *[Const[u32]] * 3],
-        arg_names=[*buffers, "x", "y", "z"],
+        arg_type_annotations=[*[buffer[kind]] * len(buffers), *[constant[uint32]] * len(names)],
+        arg_names=[*buffers, *names],
         rewrite=False,
     )
     return decorate(function)

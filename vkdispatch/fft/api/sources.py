@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.families.calls import bind_variant
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
 from vkdispatch.fft.arguments import SignalRange, parse_map, parse_shape
@@ -180,11 +180,10 @@ irfft3_src = _define(_irfft_of_last, "irfft3", 3)
 
 
 def _check_axes(name: str, buffer_shape: Shape, count: int) -> tuple[int, ...]:
-    """Return a shape of `count` to three axes. Raises ValueError for another number."""
+    """Return a shape of at least `count` axes. Raises ValueError for fewer."""
     shape = parse_shape(buffer_shape)
-    if not count <= len(shape) <= 3:
-        wanted = "3" if count == 3 else f"{count} or 3"
-        raise ArgumentValueError(f"{name}: expected a shape of {wanted} axes, got {shape}")
+    if len(shape) < count:
+        raise ArgumentValueError(f"{name}: expected a shape of at least {count} axes, got {shape}")
     return shape
 
 

@@ -190,7 +190,7 @@ def _transform_last(  # noqa: PLR0913
 ) -> None:
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
-    transform_last_axes(f"fft{count}", (buffer, *buffers), count, 3, options)
+    transform_last_axes(f"fft{count}", (buffer, *buffers), count, options)
 
 
 # the signature of `ifft2` and `ifft3`
@@ -213,12 +213,12 @@ def _transform_last_back(  # noqa: PLR0913
     options = Options(
         graph, print_shader, *io, buffer_shape, inverse=True, normalize=bool(normalize), norm=norm
     )
-    transform_last_axes(f"ifft{count}", (buffer, *buffers), count, 3, options)
+    transform_last_axes(f"ifft{count}", (buffer, *buffers), count, options)
 
 
 @_variant_of(_transform_last, 2, _OPTIONS)
 def fft2() -> None:
-    """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
+    """Transform the last two axes of a buffer, as `numpy.fft.fft2`.
 
     The input map belongs to the first pass and the output map to the last; their arguments come first, as in
     `fft`. With an output map the input is not changed: the values between the passes have their own buffer.
@@ -235,7 +235,7 @@ def fft2() -> None:
     Raises
     ------
     TypeError, ValueError
-        As `fft`; also for another number of axes.
+        As `fft`; also for fewer axes.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def fft2() -> None:
 
 @_variant_of(_transform_last, 3, _OPTIONS)
 def fft3() -> None:
-    """Transform a buffer of three axes; see `fft2`.
+    """Transform the last three axes of a buffer; see `fft2`.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def ifft2() -> None:
 
 @_variant_of(_transform_last_back, 3, _INVERSE_OPTIONS)
 def ifft3() -> None:
-    """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`.
+    """Inverse transform of the last three axes, divided by their lengths if `normalize`; see `fft2`.
 
     Examples
     --------
@@ -383,7 +383,7 @@ def _restore_last_reals(
 
 @variant_of(_transform_last_reals, 2)
 def rfft2() -> None:
-    """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`.
+    """Transform the last two axes of an RFFTBuffer, as `numpy.fft.rfft2`; see `rfft`.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def rfft2() -> None:
 
 @variant_of(_transform_last_reals, 3)
 def rfft3() -> None:
-    """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`.
+    """Transform the last three axes of an RFFTBuffer, as `numpy.fft.rfftn`; see `rfft`.
 
     Examples
     --------

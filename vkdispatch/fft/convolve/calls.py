@@ -158,7 +158,7 @@ def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Op
 def _parse_planes(name: str, default: Sequence[int], options: Options) -> tuple[int, ...]:
     """Return the shape of the planes. Raises ValueError for another number of axes."""
     shape = arguments.parse_shape(default if options.buffer_shape is None else options.buffer_shape)
-    arguments.require_axes(name, shape, 2, 3 if options.buffer_shape is None else max(len(shape), 3))
+    arguments.require_axes(name, shape, 2)
     return shape
 
 

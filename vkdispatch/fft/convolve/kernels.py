@@ -1,6 +1,5 @@
 """Convolutions: their plans and kernels, in one pass, in several, and of small planes."""
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.stored import store_all_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.arguments import (
     argument_count,
@@ -326,7 +326,7 @@ def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
     return build_plane_convolution(key)
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
     """Make the kernel of `get_plane_convolution` for devices of some limits."""
@@ -394,7 +394,7 @@ def get_convolution_kernel(convolution: Convolution) -> Any:
     return _build_convolution_kernel(convolution, passes.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def _build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
     signal = convolution.transform
@@ -461,7 +461,7 @@ def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
     return _build_transpose_kernel(convolution, passes.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def _build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
     signal, inner_only = convolution.transform, convolution.spectra.inner_only

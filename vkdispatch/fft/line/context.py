@@ -1,5 +1,7 @@
 """Kernels of transforms that the user's code traces step by step: read, transform, write."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -301,7 +303,7 @@ class FFTContext:
         kernel_map: MappingFunction | DType | None = None,
         *,
         separate: bool = False,
-    ) -> "IOManager":
+    ) -> IOManager:
         """Declare the arguments of a transform: output, input, kernel.
 
         Parameters

@@ -12,6 +12,8 @@ in the calculation of sine, cosine and Laplace transforms, 1970.)
 A line of the buffer is h + 1 complex numbers; a workgroup reads all of its lines before it writes them.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any

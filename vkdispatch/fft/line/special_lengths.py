@@ -1,5 +1,7 @@
 """Lines of special lengths: large prime factors, primes in two invocations, short contiguous lines."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,6 +1,5 @@
 """Calls of transforms: check the arguments, choose the kernels, and launch them or record them."""
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.operands import require_buffer
+from vkdispatch.families.stored import store_all_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options
@@ -37,7 +37,7 @@ def get_fft_kernel(transform: Transform) -> Any:
     return build_fft_kernel(transform, plans.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     """Make the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
@@ -106,7 +106,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
     return None if device_facts().is_cpu else build_plane_kernel(transform, plans.device_limits())
 
 
-@functools.cache
+@store_all_results
 @fixed_place()
 def build_plane_kernel(transform: Transform, _limits: object) -> ShaderFunction | None:
     """Make the kernel of `get_plane_kernel` for devices of some limits."""
@@ -217,8 +217,8 @@ def transform_axis(buffers: Sequence[Any], options: Options) -> None:
     launch("fft", transform, buffers, options)
 
 
-def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int, options: Options) -> None:
-    """Transform the last `count` axes of data of at most `most`; see `vkdispatch.fft.fft2`.
+def transform_last_axes(name: str, buffers: Sequence[Any], count: int, options: Options) -> None:
+    """Transform the last `count` axes; see `vkdispatch.fft.fft2`.
 
     The input map belongs to the first pass and the output map to the last.
     """
@@ -232,9 +232,7 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
     inputs = buffers[sides[0][1] :] if mapped else buffers
     # the shape is that of the output buffer, or of the input buffer if only that is a buffer
     shape, _ = parse_shape_and_axis(inputs if output_type is None and input_type else buffers, options)
-    arguments.require_axes(
-        name, shape, count, most if options.buffer_shape is None else max(len(shape), most)
-    )
+    arguments.require_axes(name, shape, count)
     axes = range(len(shape) - count, len(shape))
     if not mapped:
         assert output_type is not None
@@ -321,7 +319,7 @@ def transform_axes(buffer: object, axes: object, options: Options) -> None:
     if len(shape) > 1 and {len(shape) - 2, len(shape) - 1} <= set(chosen):
         # one kernel transforms planes that fit into a workgroup
         name = "ifft2" if options.inverse else "fft2"
-        transform_last_axes(name, (buffer,), 2, 3, replace(options, norm=options.norm or "backward"))
+        transform_last_axes(name, (buffer,), 2, replace(options, norm=options.norm or "backward"))
         chosen = tuple(axis for axis in chosen if axis < len(shape) - 2)
     for axis in reversed(chosen):
         transform_axis((buffer,), replace(options, axis=axis))
@@ -340,7 +338,7 @@ def transform_real(buffer: object, options: Options) -> None:
 
 
 def transform_last_real_axes(name: str, buffer: object, count: int, options: Options) -> None:
-    """Transform the last `count` axes of an RFFTBuffer of at most three; see `vkdispatch.fft.rfft2`."""
+    """Transform the last `count` axes of an RFFTBuffer; see `vkdispatch.fft.rfft2`."""
     shape = arguments.require_rfft_buffer(buffer).real_shape
     arguments.require_axes(name, shape, count)
     _transform_real_and_others(buffer, tuple(range(len(shape) - count, len(shape) - 1)), options)

@@ -12,8 +12,8 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, float32, uint32
 from vkdispatch.base.record import record
-from vkdispatch.codegen import ShaderSource
-from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.codegen.annotations import constant
+from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.passes import PassChoices, plan_pass
@@ -174,7 +174,7 @@ def make_column_kernel(name: str, plan: Columns, inverse: bool, scale: float) ->
         annotations.reverse()
     total = plan.outer * plan.groups * plan.lanes
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        *buffers, start = context.declare_input_arguments([*annotations, Const[uint32]])
+        *buffers, start = context.declare_input_arguments([*annotations, constant[uint32]])
         for buffer in buffers:
             vc.get_builder().take_argument_as(buffer, complex64)
         source, target = reversed(buffers) if plan.last else buffers
@@ -440,7 +440,7 @@ def _make_pass_kernel(
         raise AssertionError(f"no pass of {length} values")
     scratch = buffer_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
-    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
+    annotations = [*types, *([scratch] if first or last else [scratch, scratch]), constant[uint32]]
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         *mine, start = arguments

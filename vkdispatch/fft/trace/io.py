@@ -7,7 +7,6 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.compiler.ir import RawStatement, Statement, expressions_in, walk
 from vkdispatch.compiler.ir.location import located
@@ -103,6 +102,8 @@ class IOProxy:
         op.is_mapped = True
         if self._moves:
             op.declare_index()
+        from vkdispatch.codegen.execution.invocation import without_invocation  # something is traced
+
         with tracing_for(**role), without_invocation(_INSTEAD):
             mapping.callback(*self._bound())
         if op.moves and not self._moves:

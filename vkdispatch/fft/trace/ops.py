@@ -3,8 +3,11 @@
 While a map is traced, `read_op()` or `write_op()` returns the operation that it is called for.
 """
 
+from __future__ import annotations
+
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -129,21 +132,27 @@ class MemoryOp:
         return self.spot.line.size
 
 
-class _Index(vc.ShaderVariable):
-    """The index of an operation. `io_index[:] = other` is noted only; the map is then traced anew."""
+@functools.cache
+def _make_index_type() -> Callable[[vc.ShaderVariable, _GlobalOp], vc.ShaderVariable]:
+    """Make the class of `io_index`, where something is traced."""
 
-    __slots__ = ("_op",)
+    class Index(vc.ShaderVariable):
+        """The index of an operation. `io_index[:] = other` is noted only; the map is then traced anew."""
 
-    _op: "_GlobalOp"
+        __slots__ = ("_op",)
 
-    def __init__(self, value: vc.ShaderVariable, op: "_GlobalOp") -> None:
-        super().__init__(value.expr)
-        object.__setattr__(self, "_op", op)
+        _op: _GlobalOp
 
-    def _store_whole(self, place: Expr, value: object) -> None:
-        if not self._op.is_mapped:
-            super()._store_whole(place, value)
-        self._op.moves = True
+        def __init__(self, value: vc.ShaderVariable, op: _GlobalOp) -> None:
+            super().__init__(value.expr)
+            object.__setattr__(self, "_op", op)
+
+        def _store_whole(self, place: Expr, value: object) -> None:
+            if not self._op.is_mapped:
+                super()._store_whole(place, value)
+            self._op.moves = True
+
+    return Index
 
 
 class _GlobalOp(MemoryOp):
@@ -179,7 +188,7 @@ class _GlobalOp(MemoryOp):
     @property
     def io_index(self) -> Any:
         """Flat index in memory (u32). A map may assign to it: `op.io_index[:] = ...`."""
-        return _Index(_variable(self.spot.flat), self) if self._moved is None else self._moved
+        return _make_index_type()(_variable(self.spot.flat), self) if self._moved is None else self._moved
 
     @property
     def fft_offset(self) -> Any:

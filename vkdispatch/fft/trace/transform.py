@@ -1,5 +1,7 @@
 """The transform of a line in registers: butterflies, roots of unity, exchanges between invocations."""
 
+from __future__ import annotations
+
 import cmath
 import copy
 import math
@@ -282,7 +284,7 @@ class FFTRegisters:
         for register in self._values:
             register[:] = register * factor
 
-    def read_from_registers(self, other: "FFTRegisters") -> None:
+    def read_from_registers(self, other: FFTRegisters) -> None:
         """Copy all registers of another set. Raises ValueError for another number of them."""
         if other.count != self.count:
             raise ArgumentValueError(f"other: expected {self.count} registers, got {other.count}")
@@ -327,7 +329,7 @@ class SharedLines:
         self.row = multiply(line, layout.row)
         self._used = used
 
-    def view_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+    def view_as(self, layout: SharedLayout, line: Any) -> SharedLines:
         """Return the same memory with another layout of as many parts."""
         other = copy.copy(self)
         other.layout, other.row, other._used = layout, multiply(line, layout.row), True
@@ -343,18 +345,14 @@ class SharedLines:
         """Exchange the output of a stage for the input of another."""
         return move_in_parts(values, self.layout.parts, lambda part: self._move(part, source, target, thread))
 
-    def rearrange(
-        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
-    ) -> list[Any]:
+    def rearrange(self, values: Sequence[Any], places: Sequence[Slot], wanted: Sequence[Slot]) -> list[Any]:
         """Store values at some places of workgroup memory, and return the values at other places.
 
         The layout must have one chunk.
         """
         return move_in_parts(values, self.layout.parts, lambda part: self._rearrange(part, places, wanted))
 
-    def _rearrange(
-        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
-    ) -> list[Any]:
+    def _rearrange(self, values: Sequence[Any], places: Sequence[Slot], wanted: Sequence[Slot]) -> list[Any]:
         self.wait_for_readers()
         for value, slot in zip(values, places, strict=True):
             with guard(slot.conditions):
@@ -500,7 +498,7 @@ class _Twiddled(Sequence[Any]):
     A butterfly accesses few of them at a time, so that few powers occupy registers.
     """
 
-    def __init__(self, values: Sequence[Any], powers: "Powers") -> None:
+    def __init__(self, values: Sequence[Any], powers: Powers) -> None:
         self._values, self._powers = values, powers
 
     def __len__(self) -> int:
@@ -525,7 +523,7 @@ class _Factors:
         self._thread, self._inverse = thread, inverse
         self._roots: dict[int, Any] = {}
 
-    def of_turn(self, turn: int) -> "Powers":
+    def of_turn(self, turn: int) -> Powers:
         """Powers for a butterfly."""
         stage = self._stage
         # where all butterflies of an invocation have the same place

@@ -1,9 +1,6 @@
 """Reductions: sums, extremes, statistics, truth; running sums; differences of neighbours."""
 
-import builtins
-import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,10 +14,9 @@ from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
-from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.reduce import functions as reduce
-from vkdispatch.scans import functions as scans
 
 # A function on buffers.
 _Function = Callable[..., Any]
@@ -51,80 +47,13 @@ __all__ = [
 ]
 
 
-# ---- Arrays of any number of axes as lines of at most three ----------------------------------------------
-#
-# For functions on buffers along one axis.
+# ---- Calls of functions on buffers -----------------------------------------------------------------------
 
 
-def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, memory.Shape, int]:
-    """Return a value, the shape of at most three axes with which it is reduced, and the axis to reduce."""
-    shape = value.shape
-    low, high = (builtins.min(axes), builtins.max(axes) + 1) if axes else (len(shape), len(shape))
-    if len(axes) == high - low:
-        outer, inner = math.prod(shape[:low]), math.prod(shape[high:])
-        length = math.prod(shape[low:high])
-        if inner == 1:
-            return value, (outer, length), 1
-        if outer == 1:
-            return value, (length, inner), 0
-        return value, (outer, length, inner), 1
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    turned = value_of(manipulation.permute_dims(array_of(value), (*kept, *axes)))
-    rows = math.prod(shape[axis] for axis in kept)
-    return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
-
-
-def parse_line(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return the axis of lines; None: all axes, one after the other."""
-    return manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
-
-
-def apply_to_lines(function: _Function, value: Any, axes: Sequence[int], **options: Any) -> Any:
-    """Return the buffer that a function on buffers makes of a value along neighbouring axes."""
-    lines, shape, along = lines_of(value, axes)
-    return function(as_operand(lines, shape), axis=along, **options)
-
-
-def as_reduction(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
-    """Return a value as the functions on buffers reduce it along axes, and which of its axes those are.
-
-    Expressions are computed where they are read. Where reduced axes and others alternate, elements are read
-    in another order, but always along the last axis.
-    """
-    order, shape, along = _join_runs(value.shape, axes)
-    return as_operand(value, shape, order), along
-
-
-@lru_cache(4096)
-def _join_runs(
-    shape: memory.Shape, axes: tuple[int, ...]
-) -> tuple[tuple[int, ...] | None, memory.Shape, tuple[int, ...]]:
-    """Return an order of axes, or None, the shape of at most three axes then, and those that are reduced."""
-    runs: list[tuple[bool, int, list[int]]] = []
-    for axis, length in enumerate(shape):
-        if length == 1:
-            continue
-        reduced = axis in axes
-        if runs and runs[-1][0] == reduced:
-            _, size, members = runs.pop()
-            runs.append((reduced, size * length, [*members, axis]))
-        else:
-            runs.append((reduced, length, [axis]))
-    if not builtins.any(reduced for reduced, _, _ in runs):
-        runs.append((True, 1, []))
-    order = None
-    if len(runs) > 3:
-        last = [] if runs[-1][0] else [runs.pop()]
-        kept = [run for run in runs if not run[0]]
-        dropped = [run for run in runs if run[0]]
-        single = [axis for axis, length in enumerate(shape) if length == 1]
-        order = (*single, *(axis for run in (*kept, *dropped, *last) for axis in run[2]))
-        lengths = (math.prod(run[1] for run in some) for some in (kept, dropped))
-        sides = [*zip((False, True), lengths, strict=True), *((False, run[1]) for run in last)]
-    else:
-        sides = [(reduced, size) for reduced, size, _ in runs]
-    along = tuple(place for place, (reduced, _) in enumerate(sides) if reduced)
-    return order, tuple(size for _, size in sides), along
+def apply_along(function: _Function, value: Any, axis: int | None, **options: Any) -> Any:
+    """Return the buffer that a function on buffers makes of a value along an axis; None: of all elements."""
+    place = None if axis is None else manipulation.parse_axis(axis, len(value.shape))
+    return function(as_operand(value, value.shape), axis=place, **options)
 
 
 def final_shape(shape: memory.Shape, axes: Sequence[int], keepdims: bool) -> memory.Shape:
@@ -183,18 +112,17 @@ def _start(initial: Any, kind: memory.Kind) -> Any:
 def _reduce(
     function: _Function, x: Any, axis: Any, keepdims: bool, out: Any = None, where: Any = None, **options: Any
 ) -> Array:
-    """Reduce an array of any number of axes with a function on buffers of up to three."""
+    """Reduce an array with a function on buffers."""
     value = parse_value(x)
     ndim = len(value.shape)
     axes = manipulation.parse_axes(axis if function in _AVERAGES else manipulation.all_axes(axis, ndim), ndim)
-    operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
         if mask.shape != value.shape:
             mask = broadcast_view(mask, value.shape)
-        options["where"] = as_reduction(mask, axes)[0]
-    buffer = function(operand, axis=along, **options)
-    return store_result(out, array_from(buffer, final_shape(value.shape, axes, keepdims)))
+        options["where"] = as_operand(mask, mask.shape)
+    buffer = function(as_operand(value, value.shape), axis=axes, keepdims=bool(keepdims), **options)
+    return store_result(out, array_from(buffer))
 
 
 def _extreme(
@@ -452,12 +380,10 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 
 def _extreme_place(function: _Function, x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
-    ndim = len(value.shape)
-    axes = parse_line(manipulation.all_axes(axis, ndim), ndim)
+    axis = manipulation.all_axes(axis, len(value.shape))
     if isinstance(out, Array):
         check_cast(out.dtype, memory.int64, "out", "safe")
-    buffer = apply_to_lines(function, value, axes)
-    return store_result(out, array_from(buffer, final_shape(value.shape, axes, keepdims)))
+    return store_result(out, array_from(apply_along(function, value, axis, keepdims=bool(keepdims))))
 
 
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
@@ -498,6 +424,13 @@ def trace(
 # ---- running sums --------------------------------------------------------------------------------
 
 
+def _find_scan(name: str) -> Callable[..., Any]:
+    from vkdispatch.scans import functions  # imported by the first scan of a program
+
+    scan: Callable[..., Any] = getattr(functions, name)
+    return scan
+
+
 def _accumulate(function: _Function, x: Any, axis: Any, dtype: Any, out: Any) -> Array:
     value, options = parse_value(x), {}
     if dtype is not None:
@@ -505,8 +438,7 @@ def _accumulate(function: _Function, x: Any, axis: Any, dtype: Any, out: Any) ->
         value = cast(value, kind)
         options["dtype"] = memory.kernel_type(kind)
     axis = manipulation.all_axes(axis, len(value.shape))
-    buffer = apply_to_lines(function, value, parse_line(axis, len(value.shape)), **options)
-    return store_result(out, array_from(buffer, (value.size,) if axis is None else value.shape))
+    return store_result(out, array_from(apply_along(function, value, axis, **options)))
 
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
@@ -517,7 +449,7 @@ def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     >>> vnp.cumsum(vnp.asarray([1, 2, 3, 4]))
     Array([ 1,  3,  6, 10], dtype=int64)
     """
-    return _accumulate(scans.cumsum, x, axis, dtype, out)
+    return _accumulate(_find_scan("cumsum"), x, axis, dtype, out)
 
 
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
@@ -528,17 +460,17 @@ def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     >>> vnp.cumprod(vnp.asarray([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int64)
     """
-    return _accumulate(scans.cumprod, x, axis, dtype, out)
+    return _accumulate(_find_scan("cumprod"), x, axis, dtype, out)
 
 
-_RUNNING = {"add": scans.cumsum, "multiply": scans.cumprod, "maximum": scans.cummax, "minimum": scans.cummin}
+_RUNNING = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
 
 
 def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
     """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
     if name in ("maximum", "minimum") and dtype is not None:
         x, dtype = array_of(cast(parse_value(x), memory.parse_dtype(dtype))), None
-    return _accumulate(_RUNNING[name], x, axis, dtype, out)
+    return _accumulate(_find_scan(_RUNNING[name]), x, axis, dtype, out)
 
 
 def _cumulative(
@@ -569,7 +501,7 @@ def cumulative_sum(
     >>> vnp.cumulative_sum(vnp.asarray([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int64)
     """
-    return store_result(out, _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial))
+    return store_result(out, _cumulative(_find_scan("cumsum"), 0, x, axis, dtype, include_initial))
 
 
 def cumulative_prod(
@@ -582,7 +514,7 @@ def cumulative_prod(
     >>> vnp.cumulative_prod(vnp.asarray([1, 2, 3]), include_initial=True)
     Array([1, 1, 2, 6], dtype=int64)
     """
-    return store_result(out, _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial))
+    return store_result(out, _cumulative(_find_scan("cumprod"), 1, x, axis, dtype, include_initial))
 
 
 def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:

@@ -1,6 +1,6 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os.path import dirname, join
 from sys import getrefcount
 from threading import RLock
@@ -38,6 +38,7 @@ class Operation:
     """
 
     __slots__ = ("compute", "name")
+    __match_args__ = ("name", "compute")
 
     def __init__(self, name: str, compute: Callable[..., Any]) -> None:
         self.name = name
@@ -75,17 +76,6 @@ Value = Node | View
 INDEX, READ, NUMBER, PLACE = native.INDEX, native.READ, native.NUMBER, native.PLACE
 make_node = native.make_node
 is_same_view = native.is_same_view
-
-
-def permute(program: Program, order: Sequence[int]) -> None:
-    """Give the result of a program its axes in another order. No step may use the flat index."""
-    whole = program.shape
-    program.shape = tuple(whole[axis] for axis in order)
-    for slot, view in enumerate(program.views):
-        own = memory.broadcast_strides(whole, view)
-        strides = tuple(own[axis] for axis in order)
-        program.views[slot] = View(view.storage, program.shape, view.dtype, view.offset, strides)
-    program.is_plain = False
 
 
 def shown_view(value: Node) -> View | None:

@@ -15,13 +15,14 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.values import wrap_integer
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.values import divide, find_multiplier, wrap_integer
 from vkdispatch.numpy.core import expressions, memory
-from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
+from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 compute_plain = native.compute_plain
@@ -66,19 +67,9 @@ class _Plan:
         values += axes
         if is_narrow:
             for length in axes[1:]:
-                values += _find_multiplier(length)
+                values += find_multiplier(length)
         self.values = values
         self.key = (steps, kinds, layouts, len(axes), is_narrow)
-
-
-@lru_cache(4096)
-def _find_multiplier(divisor: int) -> tuple[int, int]:
-    """Return m and s with n // divisor == (n * m >> 32) >> s for all n below 2**31, of a divisor above 1.
-
-    Source: T. Granlund and P. L. Montgomery, "Division by invariant integers using multiplication", 1994.
-    """
-    bits = (divisor - 1).bit_length()
-    return -((-1 << (31 + bits)) // divisor), bits - 1
 
 
 # Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
@@ -244,15 +235,14 @@ class _Reader:
 def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
     """Return the coordinates of a flat index in C order.
 
-    `multipliers` are those of `_find_multiplier` for all sizes but the first, or none.
+    `multipliers` are those of `find_multiplier` for all sizes but the first, or none.
     """
     rest, result = index, []
     if multipliers:
         rest = vc.to_dtype(dt.uint32, rest)
     for axis in reversed(range(1, len(sizes))):
         if multipliers:
-            multiplier, shift = multipliers[2 * axis - 2 : 2 * axis]
-            quotient = (vc.umul_extended(rest, multiplier)[0] >> shift).to_register()
+            quotient = divide(rest, *multipliers[2 * axis - 2 : 2 * axis]).to_register()
         else:
             quotient = (rest // sizes[axis]).to_register()
         result.append((rest - quotient * sizes[axis]).to_dtype(dt.int32))
@@ -280,14 +270,16 @@ def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
     return [compute_type(memory.kernel_type(kind)) for kind in kinds]
 
 
-def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
-    """Return the annotations of a program's arguments, and what records the value and the target's place."""
+_Types = tuple[DType, ...]
+
+
+def _body(key: Any) -> tuple[_Types, _Types, Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
+    """Return types of a program's buffers and numbers, and what records its value and the target's place."""
     steps, kinds, layouts, count, is_narrow = key
     constants = _constant_types(layouts, count, is_narrow)
     first_size = len(constants) - count - _count_multipliers(count, is_narrow)
     numbers = _number_types(steps)
-    annotations = [buffer[memory.kernel_type(_OF_NUM[kind])] for kind in kinds]
-    annotations += [constant[each] for each in (*constants, *numbers)]
+    stored = tuple(memory.kernel_type(_OF_NUM[kind]) for kind in kinds)
 
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
         arrays = variables[: len(kinds)]
@@ -299,7 +291,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
         value = _compute(key, reads, list(variables[len(kinds) + len(constants) :]), index)
         return value, places[-1] if places else index
 
-    return annotations, record
+    return stored, (*constants, *numbers), record
 
 
 # Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
@@ -307,11 +299,12 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
 _plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
 
 
-@lru_cache(_MAX_KERNELS)
+@store_results
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
-    annotations, record = _body(key)
+    stored, numbers, record = _body(key)
+    annotations = [*(buffer[kind] for kind in stored), *(constant[kind] for kind in numbers)]
     count = key[3]
 
     def body(result: Any, *variables: Any) -> None:
@@ -331,14 +324,15 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
 @lru_cache(_MAX_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
     dtype = _OF_NUM[num]
-    annotations, record = _body(key)
+    stored, numbers, record = _body(key)
 
     def element(*variables: Any) -> Any:
         return record(mapped_index(), variables)[0]
 
     element.__name__ = _name(key[0])
     element.stands_for = None  # type: ignore[attr-defined]  # it is defined nowhere in the program
-    return MappingFunction(annotations, compute_type(memory.kernel_type(dtype)), element, precise_math=True)
+    kind = compute_type(memory.kernel_type(dtype))
+    return DeferredMap(element, stored, numbers, kind, (key, num), precise_math=True)
 
 
 def _name(steps: Sequence[tuple[Any, ...]]) -> str:
@@ -413,13 +407,10 @@ def _is_aligned(view: memory.View, target: memory.View) -> bool:
 expressions.compute_with(_compute_program)
 
 
-def as_operand(
-    value: Any, shape: memory.Shape, order: Sequence[int] | None = None
-) -> Buffer[Any] | MappedArray:
+def as_operand(value: Any, shape: memory.Shape) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
-    Memory that lies as it should is passed as it is; all else is computed where it is read. With an `order`,
-    the axes are permuted before.
+    Memory that lies as it should is passed as it is; all else is computed where it is read.
 
     Raises
     ------
@@ -430,18 +421,11 @@ def as_operand(
     with expressions.lock:  # another thread may compute it, or write what it reads
         if type(value) is expressions.Node and (value.result is not None or value.is_dear):
             value = expressions.shown_view(value) or expressions.evaluate(value)
-        if type(value) is memory.View and value.is_whole and order is None:
+        if type(value) is memory.View and value.is_whole:
             return as_buffer(value, shape)
         program = expressions.Program(value, True)
         if not program.views or (type(value) is expressions.Node and _is_exposed(program)):
-            value = expressions.evaluate(value)
-            if order is None:
-                return as_buffer(value, shape)
-            program = expressions.Program(value)
-        if order is not None:
-            if any(step[0] is expressions.PLACE for step in program.steps):
-                program = expressions.Program(expressions.evaluate(value))
-            expressions.permute(program, order)
+            return as_buffer(expressions.evaluate(value), shape)
         plan = _Plan(program, None)
         mapped = MappedArray.__new__(MappedArray)
         mapped.mapping = _mapping(plan.key, value.dtype.num)
@@ -466,7 +450,7 @@ def _is_exposed(program: expressions.Program) -> bool:
 
 
 def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
-    """Return the memory of a whole view as functions on buffers take it, of a shape of at most three axes.
+    """Return the memory of a whole view as functions on buffers take it, of a shape of its size.
 
     Raises UsageError while a graph records the calls of this thread.
     """
@@ -475,7 +459,7 @@ def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
 
 
 def memory_of(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
-    """Return the memory of a whole view as a buffer of a shape of at most three axes."""
+    """Return the memory of a whole view as a buffer of a shape of its size."""
     own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:
         return own

@@ -14,7 +14,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import is_complex, is_float_dtype
-from vkdispatch.families.values import wrap_integer
+from vkdispatch.families.values import find_function, wrap_integer
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.complex_operations import copy_sign, has_sign, is_false, round_to
 from vkdispatch.numpy.core.expressions import Operation
@@ -427,17 +427,17 @@ _TABLE: dict[str, Compute] = {
     "bitwise_or": _make_bitwise(operator.or_, _logical_or),
     "bitwise_xor": _make_bitwise(operator.xor, _logical_xor),
     **_by_name(_invert, _left_shift, _right_shift, _bitwise_count, _maximum, _minimum, _fmax, _fmin),
-    "isnan": _make_test(vc.isnan, operator.ne),
-    "isinf": _make_test(vc.isinf, operator.ne),
-    "isfinite": _make_test(vc.isfinite, operator.eq),
+    "isnan": _make_test(find_function("isnan"), operator.ne),
+    "isinf": _make_test(find_function("isinf"), operator.ne),
+    "isfinite": _make_test(find_function("isfinite"), operator.eq),
     **_by_name(_signbit, _copysign, _nextafter, _heaviside),
-    "floor": _make_rounding(vc.floor),
-    "ceil": _make_rounding(vc.ceil),
-    "trunc": _make_rounding(vc.trunc),
-    "rint": _make_rounding(vc.round),
+    "floor": _make_rounding(find_function("floor")),
+    "ceil": _make_rounding(find_function("ceil")),
+    "trunc": _make_rounding(find_function("trunc")),
+    "rint": _make_rounding(find_function("round")),
     "logaddexp": _make_logaddexp("e"),
     "logaddexp2": _make_logaddexp("2"),
-    **{name: _make_function(getattr(vc, name.replace("arc", "a"))) for name in _OF_KERNELS},
+    **{name: _make_function(find_function(name.replace("arc", "a"))) for name in _OF_KERNELS},
     "degrees": _make_function(_make_scaling(180 / np.pi)),
     "radians": _make_function(_make_scaling(np.pi / 180)),
     "conjugate": _positive,

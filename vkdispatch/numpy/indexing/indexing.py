@@ -32,8 +32,6 @@ from vkdispatch.numpy.core.memory import Shape, View, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
-from vkdispatch.selection.compact import compact
-from vkdispatch.selection.compact import nonzero as find_nonzero
 
 __all__ = ["nonzero"]
 
@@ -69,26 +67,20 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:
         return tuple(empty((0,), int64, device=device_of(value)) for _ in value.shape)
-    if len(value.shape) <= 3:
-        return tuple(array_from(buffer) for buffer in find_nonzero(as_operand(value, value.shape)))
-    flat = _flat_nonzero(value)
-    return _split(flat, value.shape)
+    return tuple(array_from(buffer) for buffer in _find_nonzero(as_operand(value, value.shape)))
+
+
+def _find_nonzero(x: Any) -> tuple[Any, ...]:
+    from vkdispatch.selection.compact import nonzero  # imported by the first mask of a program
+
+    return nonzero(x)
 
 
 def _flat_nonzero(value: Any) -> Array:
     if value.size == 0:
         return empty((0,), int64, device=device_of(value))
-    (places,) = find_nonzero(as_operand(value, (value.size,)))
+    (places,) = _find_nonzero(as_operand(value, (value.size,)))
     return array_from(places)
-
-
-def _split(flat: Array, shape: Shape) -> tuple[Array, ...]:
-    found = []
-    step = math.prod(shape)
-    for length in shape:
-        step //= length
-        found.append((flat // step) % length)
-    return tuple(found)
 
 
 @record(eq=False)
@@ -236,6 +228,8 @@ def gather_items(view: View, picked: Picked) -> Array:
         mask, _ = picked.arrays[0]
         if isinstance(mask, Array) and mask.dtype.kind == "b" and mask.shape == view.shape and mask.size:
             size = (mask.size,)
+            from vkdispatch.selection.compact import compact  # imported by the first mask of a program
+
             return array_from(compact(as_operand(view, size), as_operand(value_of(mask), size)))
     selection, _ = _select(view, picked)
     result = new_view(selection.result_shape, view.dtype, view.storage.context)

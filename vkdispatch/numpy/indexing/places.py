@@ -18,10 +18,11 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.families.kernels import clear_buffer, note_error, raise_if_checked, trace_kernel
 from vkdispatch.families.operands import Operand, parse_operand
 from vkdispatch.families.sources import Source
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
 from vkdispatch.numpy.core.kernels import as_operand
@@ -336,7 +337,7 @@ def read_places(selection: Selection, result: Buffer[Any]) -> None:
         raise_if_checked(result.context)
 
 
-@memoize
+@store_results
 def _read_kernel(form: _Form, word: DType) -> ShaderFunction:
     def body(result: Any, x: Any, *variables: Any) -> None:
         places = _Places(form, variables)
@@ -401,7 +402,7 @@ def _is_good(bad: list[Any]) -> Any:
     return vc.all(*(wrong == 0 for _, wrong in bad))
 
 
-@memoize
+@store_results
 def _claim_kernel(form: _Form) -> ShaderFunction:
     def body(slots: Any, *variables: Any) -> None:
         places = _Places(form, variables[:-1])
@@ -415,7 +416,7 @@ def _claim_kernel(form: _Form) -> ShaderFunction:
     return trace_kernel("claim_indices", body, arguments, _GROUP, exec_size="writers")
 
 
-@memoize
+@store_results
 def _write_kernel(form: _Form, kind: DType, source: Source | None, is_unique: bool) -> ShaderFunction:
     stored = compute_type(kind)
     values = [("value", constant[stored])] if source is None else source.prefix_parameters("value")

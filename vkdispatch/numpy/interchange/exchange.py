@@ -50,7 +50,7 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     """Return what stands for an array in a call that takes buffers.
 
     It is the array's memory if the elements fill that in C order, else a copy, which can be read only, or
-    with `is_mapped` a map that computes the elements. Arrays of more than three axes have one there.
+    with `is_mapped` a map that computes the elements.
 
     Raises
     ------
@@ -58,12 +58,12 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
         The call is recorded in a graph, which would read the copy, not the array.
     """
     value = value_of(x)
-    if is_mapped and len(x.shape) <= 3 and (type(value) is Node or not view_of(x).is_whole):
+    if is_mapped and (type(value) is Node or not view_of(x).is_whole):
         return as_operand(value, x.shape)
     view = view_of(x)
     if view.is_whole and not view.storage.is_read_only:
         view.storage.share()
-        return memory_of(view, _shape_of(view.shape, view.size))
+        return memory_of(view, view.shape)
     what = f"an array of shape {view.shape} that is a part of a larger one, not in C order, or read-only,"
     if is_recorded:
         raise ArgumentValueError(
@@ -73,11 +73,7 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     copy = gather(view)
     text = "is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result"
     memory.refuse_writes(copy.storage, f"{what} {text}")
-    return memory_of(copy, _shape_of(copy.shape, copy.size))
-
-
-def _shape_of(shape: memory.Shape, size: int) -> memory.Shape:
-    return shape if len(shape) <= 3 else (size,)
+    return memory_of(copy, copy.shape)
 
 
 # ---- How elements lie in memory: views as other dtypes, and flags ----------------------------------------
@@ -352,7 +348,7 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
 
 
 def asbuffer(x: Array) -> Buffer[Any]:
-    """Return the memory of an array as a `vd.Buffer`; arrays of more than three axes have one axis there.
+    """Return the memory of an array as a `vd.Buffer`.
 
     The buffer and the array share their memory if the elements are contiguous in C order and
     not read-only; else it is a copy.
@@ -368,7 +364,7 @@ def asbuffer(x: Array) -> Buffer[Any]:
     if not view.is_whole or view.storage.is_read_only:
         view = gather(view)
     view.storage.share()
-    return memory_of(view, _shape_of(view.shape, view.size))
+    return memory_of(view, view.shape)
 
 
 # ---- Arrays in files, in NumPy's formats: they are read and written by NumPy on the host -----------------

@@ -1,5 +1,7 @@
 """Python functions of numbers as element-wise functions of arrays."""
 
+from __future__ import annotations
+
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +13,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.codegen.arguments import constant
+from vkdispatch.codegen.annotations import constant
 from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
 from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op

@@ -14,9 +14,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, component_type, is_complex
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import read_view
@@ -120,7 +121,7 @@ def launch(kernel: ShaderFunction, views: list[View], sizes: dict[str, int], cou
 # ---- kernels -------------------------------------------------------------------------------------
 
 
-@memoize
+@store_results
 def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
     """Return the kernel that factors matrices, or panels of them.
 
@@ -203,7 +204,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
     return trace_factoring("lu_small" if small else "lu_panel", lu, buffers, group)
 
 
-@memoize
+@store_results
 def _columns_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
 
@@ -225,7 +226,7 @@ def _columns_kernel(kind: DType) -> ShaderFunction:
     return trace_factoring("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
 
 
-@memoize
+@store_results
 def _swap_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps the rows of right sides as those of their matrices."""
 
@@ -241,7 +242,7 @@ def _swap_kernel(kind: DType) -> ShaderFunction:
     return trace_factoring("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
 
 
-@memoize
+@store_results
 def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
     """Return the kernel that solves with rows `first` to `end`, of the unit lower or the upper triangle."""
 
@@ -265,7 +266,7 @@ def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
     return trace_factoring(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
 
 
-@memoize
+@store_results
 def _cholesky_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that factors the square from `first` to `end`."""
     group = _PANEL
@@ -305,7 +306,7 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
     return trace_factoring("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
 
 
-@memoize
+@store_results
 def _rows_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that solves the rows below a factored square with it."""
 

@@ -22,23 +22,21 @@ from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, check_cast, store_result, value_of
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import Kind, Shape, View, kernel_type, parse_dtype
+from vkdispatch.numpy.core.memory import Kind, View, kernel_type, parse_dtype
 
 LinAlgError = np.linalg.LinAlgError
 
 
-def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
-    """Return matrices as a buffer of two or three axes, and whether rows and columns are swapped there."""
+def _matrices(x: Array) -> tuple[Any, bool]:
+    """Return matrices as a buffer, and whether rows and columns are swapped there."""
     view = evaluate(value_of(x))
-    count = math.prod(shape[:-2])
-    own = shape[-2:] if len(shape) == 2 else (count, *shape[-2:])
     if view.is_whole:
-        return as_buffer(view, own), False
+        return as_buffer(view, view.shape), False
     lengths, strides = ((*sizes[:-2], sizes[-1], sizes[-2]) for sizes in (view.shape, view.strides))
     turned = View(view.storage, lengths, view.dtype, view.offset, strides)
     if turned.is_whole:
-        return as_buffer(turned, (*own[:-2], own[-1], own[-2])), True
-    return as_buffer(gather(view), own), False
+        return as_buffer(turned, lengths), True
+    return as_buffer(gather(view), view.shape), False
 
 
 def matmul(
@@ -120,8 +118,7 @@ def _matrices_last(a: Array, b: Array, axes: Any) -> tuple[Array, Array, tuple[i
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:
     rows, length, columns = first.shape[-2], first.shape[-1], second.shape[-1]
-    is_batched = first.ndim > 2 or second.ndim > 2
-    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
+    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul")
     final = (*batch, rows, columns)
     if 0 in final or length == 0:
         return zeros(final, dtype=kind, device=first.device)
@@ -129,31 +126,15 @@ def _multiply(first: Array, second: Array, kind: Kind) -> Array:
         first = first.astype(kind)
     if second.dtype != kind:
         second = second.astype(kind)
-    if is_batched:
-        first, second = _fit_batches(first, second, batch)
-    left, left_turned = _matrices(first, first.shape)
-    right, right_turned = _matrices(second, second.shape)
+    is_one = math.prod(second.shape[:-2]) == 1
+    if first.ndim > 2 and is_one and evaluate(value_of(first)).is_contiguous:
+        # one tall matrix
+        first, second = reshape(first, (-1, length)), reshape(second, second.shape[-2:])
+    left, left_turned = _matrices(first)
+    right, right_turned = _matrices(second)
     own = kernel_type(kind)
     product = multiply_matrices(left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=own)
     return array_from(product, final)
-
-
-def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Array]:
-    """Return arrays of matrices of which each has one or as many as the product."""
-    count = math.prod(batch)
-    sides = []
-    for side in (first, second):
-        own = math.prod(side.shape[:-2])
-        if own == 1:
-            sides.append(reshape(side, side.shape[-2:]))
-        elif own == count:
-            sides.append(side)
-        else:
-            sides.append(manipulation.broadcast_to(side, (*batch, *side.shape[-2:])))
-    first, second = sides
-    if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
-        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
-    return first, second
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type, is_complex
-from vkdispatch.families.tuning import memoize
+from vkdispatch.families.stored import store_results
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign
@@ -80,7 +80,7 @@ def _reduce_group(parts: Any, t: Any, group: int, value: Any, combine: Callable[
     return result
 
 
-@memoize
+@store_results
 def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
     """Return the kernel that factors panels: the columns `first` to `end` from row `first` on.
 
@@ -166,7 +166,7 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
     return factors.trace_factoring("qr_panel", qr_panel, [("a", kind), ("v", kind), ("scales", kind)], group)
 
 
-@memoize
+@store_results
 def _triangle_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that makes T of products and scales of reflectors: an invocation for each row."""
 

@@ -1,6 +1,5 @@
 """Sorting, searching, and orders of several keys."""
 
-import math
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -12,7 +11,7 @@ from vkdispatch.numpy.basics.elementwise import choose, isnan
 from vkdispatch.numpy.basics.inputs import parse_value, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import apply_to_lines, count_nonzero, cumsum, parse_line
+from vkdispatch.numpy.basics.reductions import apply_along, count_nonzero, cumsum
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store, value_of
@@ -112,10 +111,7 @@ def sort(
     Array([1, 2, 3], dtype=int64)
     """
     value = parse_value(x)
-    axes, shape = parse_line(axis, len(value.shape)), (value.size,) if axis is None else value.shape
-    if not value.size:
-        return zeros(shape, value.dtype, device=device_of(value))
-    return array_from(apply_to_lines(sorting.sort, value, axes, descending=descending), shape)
+    return array_from(apply_along(sorting.sort, value, axis, descending=descending))
 
 
 def argsort(
@@ -131,11 +127,8 @@ def argsort(
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
         return zeros((1,), int64, device=device_of(value))
-    axes, shape = parse_line(axis, len(value.shape)), (value.size,) if axis is None else value.shape
-    if not value.size:
-        return zeros(shape, int64, device=device_of(value))
-    buffer = apply_to_lines(sorting.argsort, value, axes, descending=descending)
-    return array_from(buffer, shape).astype(int64, copy=False)
+    buffer = apply_along(sorting.argsort, value, axis, descending=descending)
+    return array_from(buffer).astype(int64, copy=False)
 
 
 def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> Array:
@@ -261,17 +254,14 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     length, count = array.shape[place], index.shape[place]
     sides = [manipulation.replace_axis(side.shape, place, 1) for side in (array, index)]
     others = broadcast_shapes(sides, "take_along_axis")
-    lines = source = manipulation.replace_axis(others, place, length)
-    shape = target = manipulation.replace_axis(others, place, count)
+    lines = manipulation.replace_axis(others, place, length)
+    shape = manipulation.replace_axis(others, place, count)
     values = array if array.shape == lines else manipulation.broadcast_to(array, lines)
     wanted = index if index.shape == shape else manipulation.broadcast_to(index, shape)
     if not wanted.size:
         return zeros(shape, array.dtype, device=array.device)
-    if len(shape) > 3:  # else messages name the axis
-        outer, inner = math.prod(shape[:place]), math.prod(shape[place + 1 :])
-        source, target, place = (outer, length, inner), (outer, count, inner), 1
-    taken = take_lines(as_operand(value_of(values), source), as_operand(value_of(wanted), target), place)
-    return array_from(taken, shape)
+    taken = take_lines(as_operand(value_of(values), lines), as_operand(value_of(wanted), shape), place)
+    return array_from(taken)
 
 
 class UniqueAll(NamedTuple):
@@ -563,6 +553,5 @@ def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> t
     if not array.ndim and axis is not None:
         raise ArgumentValueError("x: expected at least one axis")
     array, place = manipulation.lines_along(array, axis)
-    values, indices = apply_to_lines(find_largest, value_of(array), (place,), k=k, largest=largest)
-    final = manipulation.replace_axis(array.shape, place, k)
-    return array_from(values, final), array_from(indices, final)
+    values, indices = apply_along(find_largest, value_of(array), place, k=k, largest=largest)
+    return array_from(values), array_from(indices)

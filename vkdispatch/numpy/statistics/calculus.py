@@ -1,7 +1,6 @@
 """Functions given by samples: interpolation, derivatives, integrals, convolutions, windows."""
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import function_buffer
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy import fft
 from vkdispatch.numpy.basics import manipulation
@@ -65,7 +65,7 @@ def slide(signal: Array, taps: Array, start: int, length: int) -> Array:
     return array_from(result)
 
 
-@lru_cache(64)
+@store_results
 def _sliding_kernel(kind: Kind) -> ShaderFunction:
     stored = kernel_type(kind)
     summed: Any = compute_type(stored)

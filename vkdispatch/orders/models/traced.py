@@ -17,9 +17,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import compute_type, from_numpy_dtype, int32
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.codegen import ShaderDescription, abbreviations
+from vkdispatch.codegen import abbreviations
 from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
 from vkdispatch.codegen.arguments import Constant
+from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.analyses.contents import depends_on_workgroups

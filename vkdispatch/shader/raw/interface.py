@@ -1,5 +1,7 @@
 """The interface of a kernel given as GLSL or SPIR-V: its arguments, matched with the code's declarations."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -7,9 +9,8 @@ from typing import Any, NoReturn
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv.interface import Interface, Resource
-from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
-from vkdispatch.compiler.analyses.contents import ArgumentLayout, StructElement
-from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.codegen.description import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
+from vkdispatch.compiler.forms import PLAIN, ArgumentLayout, StructElement, Variant
 from vkdispatch.shader.raw.values import (
     Place,
     PlacedValue,

@@ -14,8 +14,8 @@ from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
 from vkdispatch.base.spirv.module import Module, read_module
 from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.validation import read_valid_module
-from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.codegen.description import ShaderDescription, ShaderSource
+from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
 from vkdispatch.shader.pickling import load_payload, make_payload
 from vkdispatch.shader.program import Program

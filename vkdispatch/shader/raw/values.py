@@ -12,8 +12,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv.interface import Interface, Resource, Type
-from vkdispatch.codegen import BindingType
 from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
+from vkdispatch.codegen.description import BindingType
 from vkdispatch.compiler.ir import ImageBinding
 
 # ---- The arguments of a kernel given as GLSL or SPIR-V, as the user declares them ------------------------
