@@ -12,8 +12,9 @@ import numpy as np
 
 import vkdispatch as vd
 from vkdispatch.families.tuning import plan_anew
+from vkdispatch.shader.variants import UNCOARSENED
 
-_program, _variants = (import_module(f"vkdispatch.shader.{name}") for name in ("program", "variants"))
+_program = import_module("vkdispatch.shader.traced.program")
 
 
 def _do_nothing() -> None:
@@ -262,7 +263,7 @@ def _make_axpy(size: int, kind: Any) -> Work:
     zeros = np.zeros(size, kind)
     calls = (
         make_call(nullcontext),
-        make_call(lambda: patched(_program, choose_coarsening=lambda *_: _variants.UNCOARSENED)),
+        make_call(lambda: patched(_program, choose_coarsening=lambda *_: UNCOARSENED)),
     )
     return Work(calls[0], calls[1], lambda: y.write(zeros))
 

@@ -565,7 +565,7 @@ _OTHERS = (
         "scan rows inside",
         "ranges of whole rows are independent",
         "tiles look back; on CPUs, partial results",
-        patch(_scans, split_by_rows=split_single_rows),
+        patch(_scans.Planner, split_by_rows=split_single_rows),
         (on("cumsum", 1 << 14, 1000, axis=1), on("cumsum", 1 << 18, 64, axis=1)),
         (on("cumsum", 2000, 500, axis=1), on("cumsum", 1 << 14, 64, axis=1)),
     ),

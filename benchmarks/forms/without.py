@@ -92,9 +92,11 @@ def plan_by_digits(length: int, k: int) -> Any:
     return None if length < _selection.tuning.sample_length else _topk.Plan(0, 0, k)
 
 
-def split_single_rows(device: Any, outer: int, *others: int, split: Any = _scans.split_by_rows) -> Any:
+def split_single_rows(
+    planner: Any, outer: int, *others: int, split: Any = _scans.Planner.split_by_rows
+) -> Any:
     """Return the ranges of a scan of one row; None for several rows."""
-    return split(device, outer, *others) if outer == 1 else None
+    return split(planner, outer, *others) if outer == 1 else None
 
 
 def find_small_plane(*args: Any, find: Any = _transposing.find_plane) -> Any:
