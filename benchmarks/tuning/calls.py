@@ -340,7 +340,7 @@ def _list_sorts() -> None:
     _call(
         "sort of int32",
         lambda n: _trial(vd.sort, np.sort, _integers(n + 7)),
-        (sorting, f"{tiles} {sweeps} {serial} {runs} match votes few_tiles"),
+        (sorting, f"{tiles} {sweeps} {serial} {runs}"),
     )
     _call(
         "argsort of float32",
@@ -350,7 +350,7 @@ def _list_sorts() -> None:
     _call(
         "sort of rows of 2000",
         lambda n: _trial(vd.sort, np.sort, _integers(max(4, n // 2000), 2000)),
-        (sorting, "block_group block_items match merge_long merge_rows"),
+        (sorting, "block_group block_items merge_long merge_rows"),
     )
     _call(
         "argsort of rows of 500",
@@ -395,7 +395,7 @@ def _list_selections() -> None:
                 ),
                 below,
             ),
-            (selection, "flag_group flag_loads flag_sparse flag_unroll flag_few"),
+            (selection, "flag_group flag_loads flag_sparse flag_unroll"),
         )
     _call(
         "unique",
@@ -585,7 +585,7 @@ def _list_transforms() -> None:
     lines(100, f"registers_other_length few_threads few_longest few_lines {cpu}")
     lines(1000, f"registers_other_length largest_whole_exchange {tables}")
     lines(1024, f"registers_power_of_two largest_whole_exchange group {tables} {cpu}")
-    lines(8192, f"lines_of_all_registers registers_power_of_two {tables}")
+    lines(8192, f"registers_power_of_two {tables}")
     columns = "column_group column_lanes column_rows column_most_rows column_least_values"
     lines(3 * 5**4 * 16, f"longest_of_pass cpu_longest_of_pass cpu_chunk {columns}", least=3)
     lines(1 << 16, f"longest_of_pass chunk cpu_longest_of_pass cpu_chunk {columns} {tables}", least=2)

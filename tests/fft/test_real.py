@@ -109,21 +109,20 @@ def _check_plan(plan: Any, count: int, length: int, interpreted: bool = False) -
 
 
 @pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [16, 90])
-def test_forms_of_exchange(length: int, staged: bool, linear: bool) -> None:
+def test_forms_of_exchange(length: int, linear: bool) -> None:
     half = plan_pass((37, length // 2), 1, vd.complex64, PassChoices(lines=8))
-    plan = plan_real(37, length, vd.complex64, half=half, staged=staged, linear=linear)
-    assert plan is not None and (plan.staged, plan.linear) == (staged, linear)
+    plan = plan_real(37, length, vd.complex64, half=half, linear=linear)
+    assert plan is not None and plan.linear == linear
     _check_plan(plan, 37, length, interpreted=length > 16)
 
 
 @pytest.mark.parametrize("length", [128, 210, 420])
 def test_exchange_of_real_and_imaginary_parts_in_turn(length: int) -> None:
     half = plan_pass((19, length // 2), 1, vd.complex64, PassChoices(registers=16, lines=4, parts=2))
-    plan = plan_real(19, length, vd.complex64, half=half, staged=True)
+    plan = plan_real(19, length, vd.complex64, half=half)
     assert plan is not None and plan.half.layout is not None
-    assert plan.half.layout.parts == 2 and not plan.staged
+    assert plan.half.layout.parts == 2
     _check_plan(plan, 19, length, interpreted=True)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(17)
 NUMBERS = RNG.integers(0, 300, 20_001)
@@ -88,9 +87,7 @@ def test_calls_that_do_not_wait(name: str) -> None:
     assert reads_of(lambda: NOT_WAITING[name](x)) == []
 
 
-@pytest.mark.parametrize("few", [0, 1 << 20])
-def test_numbers_of_tiles(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr(tuning, "flag_few", few)
+def test_numbers_of_tiles() -> None:
     # more tiles than a workgroup has invocations
     data = RNG.integers(0, 3, 2_400_001).astype(np.uint8)
     x = vd.asbuffer(data)

@@ -172,8 +172,8 @@ def check_few(shape):
     assert (vd.argsort(x).read(0) == order).all(), shape
     assert (vd.sort(x).read(0) == np.sort(host)).all(), shape
     keys, values = vd.sort_by_key(x, vd.asbuffer(np.take_along_axis(host, order, -1)))
-ways = (1, 0, 1, 64), (1, 0, 3, 64), (0, 1, 1, 1)
-for number, (tuning.onesweep, tuning.votes, tuning.window, tuning.few_tiles) in enumerate(ways):
+ways = (1, 1), (1, 3), (0, 1)
+for number, (tuning.onesweep, tuning.window) in enumerate(ways):
     for shape in ((3000,), (3, 65), (5, 64), (2, 700)):
         check_few((*shape[:-1], shape[-1] + number))  # calls of one shape are repeated as they were planned
     # whole tiles of one digit: the largest count
@@ -193,7 +193,7 @@ for host in (odd, (odd * 1e9).astype(np.complex64), rng.integers(-(2**62), 2**62
 
 
 def test_kernels_of_gpus(run_python: Callable[..., CompletedProcess[str]]) -> None:
-    """By votes, with look-back; then digit by digit in three launches, without running sums of subgroups."""
+    """With look-back; then digit by digit in three launches."""
     done = run_python(OTHER_FORMS + SWEEPS, LP_NUM_THREADS="0", VKDISPATCH_PLAN="gpu", VKDISPATCH_DEBUG="1")
     assert done.returncode == 0, done.stderr
 

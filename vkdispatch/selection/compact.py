@@ -113,7 +113,7 @@ def _flag_kept(
     most = parsed.size if size is None else min(parsed.size, size)
     sink = operands.parse_output(output_map, values.var_type, most=most)
     operands.check_overlap((), sink, elsewhere=[values, parsed])
-    return _flag_where(parsed, size, graph)
+    return _flag_where(parsed, graph)
 
 
 @repeatable
@@ -178,7 +178,7 @@ def nonzero(
     array([1, 3])
     """
     size = parse_size(size, graph, _UNKNOWN)
-    bits, starts = _flag_nonzero(x, size, graph)
+    bits, starts = _flag_nonzero(x, graph)
     count = _read_total(x, bits, starts, "x") if size is None else size
     indices = _write_indices(x, bits, starts, count, graph)
     if size:
@@ -188,14 +188,12 @@ def nonzero(
 
 
 @repeatable
-def _flag_nonzero(
-    x: operands.ArrayLike, size: int | None, graph: CommandGraph | None
-) -> tuple[Buffer[Any], Buffer[Any]]:
+def _flag_nonzero(x: operands.ArrayLike, graph: CommandGraph | None) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`. It does not wait."""
     values = _parse_condition(x, "x")
     if not values.shape:
         raise ArgumentValueError("x: an array of no axes has no indices")
-    return _flag_where(values, size, graph)
+    return _flag_where(values, graph)
 
 
 @repeatable
@@ -229,13 +227,11 @@ def _parse_condition(array: Any, name: str = "condition") -> operands.Operand:
     return parsed
 
 
-def _flag_where(
-    condition: operands.Operand, size: int | None, graph: CommandGraph | None
-) -> tuple[Buffer[Any], Buffer[Any]]:
+def _flag_where(condition: operands.Operand, graph: CommandGraph | None) -> tuple[Buffer[Any], Buffer[Any]]:
     if condition.size == 0:
         none = asbuffer(_ZERO, context=condition.context)
         return none, none
-    flags = compaction.flag_elements(condition, graph, needs_sums=size is not None)
+    flags = compaction.flag_elements(condition, graph)
     return flags.bits, flags.starts
 
 
@@ -426,11 +422,7 @@ def _flag_heads(
     values, _ = _parse(x, size, output_map)
     keys, positions = _sort(values, needs_positions, graph)
     flags = compaction.flag_elements(
-        operands.parse_operand(keys),
-        graph,
-        needs_sums=size is not None,
-        keeps_heads=True,
-        equal_nan=equal_nan,
+        operands.parse_operand(keys), graph, keeps_heads=True, equal_nan=equal_nan
     )
     return flags.bits, flags.starts, keys, positions
 

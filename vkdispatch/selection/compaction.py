@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -88,9 +86,6 @@ def each_free_place(result: Any, starts: Any, groups: Any) -> Any:
 #     result     x x x     x         x x               second pass (below): the place   of an element is the
 #                                                      start of its tile plus the flags before it in the tile
 #
-# If tiles are few, starts need no launch: the second pass adds up the sums before its tile by itself, and
-# the host adds up all sums if it waits for the number of elements.
-#
 # The condition is evaluated once for each element. The second pass reads bits, and the elements that are
 # kept. Invariants: bit i of word w of a tile is element 32 w + i of the tile. Bits beyond the last element
 # are 0.
@@ -112,8 +107,7 @@ class Flags:
     bits
         A word for every 32 elements.
     starts
-        How many elements are kept before each tile, and last in all. Or, with one number less, how many are
-        kept in each tile.
+        How many elements are kept before each tile, and last in all.
     size, group, tiles
         The numbers of elements, of invocations of a workgroup, and of tiles.
     """
@@ -124,18 +118,13 @@ class Flags:
     group: int
     tiles: int
 
-    @property
-    def has_sums(self) -> bool:
-        """Whether `starts` are sums over the tiles before."""
-        return self.starts.size > self.tiles
-
     def read_total(self, name: str) -> int:
         """Wait for the device, and return how many elements are kept.
 
         Raises ValueError, which names an argument, if the queues of the context keep different numbers.
         """
-        totals = read_queues(self.starts, self.tiles if self.has_sums else 0)
-        return agree_on_size([int(total.sum(dtype=np.int64)) for total in totals], name, "size=")
+        totals = read_queues(self.starts, self.tiles)
+        return agree_on_size([int(total[0]) for total in totals], name, "size=")
 
 
 def flags_from(bits: Buffer[Any], starts: Buffer[Any], size: int) -> Flags:
@@ -229,19 +218,12 @@ def are_different(a: Any, b: Any, equal_nan: bool = True) -> Any:
 
 
 def flag_elements(
-    x: Operand,
-    graph: CommandGraph | None,
-    *,
-    needs_sums: bool,
-    keeps_heads: bool = False,
-    equal_nan: bool = True,
+    x: Operand, graph: CommandGraph | None, *, keeps_heads: bool = False, equal_nan: bool = True
 ) -> Flags:
     """Find out which elements are kept.
 
     Parameters
     ----------
-    needs_sums
-        Whether kernels need the number of elements that are kept; otherwise only `Flags.read_total` does.
     keeps_heads, equal_nan
         See `Condition`.
 
@@ -262,8 +244,7 @@ def flag_elements(
     whole, rest = divmod(x.size, tile)
     kernel = _make_flag_kernel(Condition(source, keeps_heads, equal_nan), group)
     kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
-    starts = exclusive_sum(sums, graph=graph) if needs_sums or tiles > tuning.flag_few else sums
-    return Flags(bits, starts, x.size, group, tiles)
+    return Flags(bits, exclusive_sum(sums, graph=graph), x.size, group, tiles)
 
 
 def _as_bytes(source: Source) -> Source:
@@ -380,16 +361,14 @@ def write_elements(
 ) -> None:
     """Write the first `size` elements that are kept."""
     group = flags.group
-    kernel = _make_write_kernel(writer, group, flags.has_sums, tuning.flag_unroll, tuning.flag_sparse)
+    kernel = _make_write_kernel(writer, group, tuning.flag_unroll, tuning.flag_sparse)
     low, high = size & 0x7FFFFFFF, size >> 31
     whole, rest = divmod(flags.size, group * WORD)
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
 @store_results
-def _make_write_kernel(
-    writer: Writer, group: int, has_sums: bool, unroll: int, sparse: int
-) -> ShaderFunction:
+def _make_write_kernel(writer: Writer, group: int, unroll: int, sparse: int) -> ShaderFunction:
     arguments = [
         *buffers(flag_bits=dtype.uint32, flag_starts=dtype.uint32),
         *writer.arguments(),
@@ -402,12 +381,8 @@ def _make_write_kernel(
         lane = vc.local_invocation_id().x
         tile = vc.workgroup_id().x
         word = bits[tile * group + lane].to_register()
-        if has_sums:
-            start = starts[tile].to_register("write_start")
-            kept = (starts[tile + 1] - start).to_register()
-        else:
-            start = _sum_tiles(starts, tile, lane, group)
-            kept = starts[tile].to_register()
+        start = starts[tile].to_register("write_start")
+        kept = (starts[tile + 1] - start).to_register()
         before = sum_before(vc.bit_count(word).to_dtype(dtype.uint32), lane, group)
         words = vc.shared_buffer(dtype.uint32, group)
         ranks = vc.shared_buffer(dtype.uint32, group)
@@ -469,19 +444,6 @@ def _make_write_kernel(
             write_element_by_element()
 
     return trace_kernel(writer.name, trace, arguments, group, "write_tiles")
-
-
-def _sum_tiles(sums: Any, tile: Any, lane: Any, group: int) -> Any:
-    """Return how many elements the tiles before keep."""
-    part = vc.new_uint_register(0)
-    with vc.for_block(lane, tile, group) as place:
-        part += sums[place]
-    total = sum_group(part, lane, group)
-    memory = vc.shared_buffer(dtype.uint32, 1)
-    with vc.if_block(lane == 0):
-        memory[0] = total
-    vc.barrier()
-    return memory[0].to_register("write_start")
 
 
 def _count_room(low: Any, high: Any, start: Any) -> Any:

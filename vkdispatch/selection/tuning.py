@@ -115,8 +115,6 @@ class Tuning(Table, family="selection"):
     # Elements that an invocation has in flight where tiles are written element by element. A power of two up
     # to 32.
     flag_unroll = Number(8, (2, 4, 8, 16), found_on=H200_AND_LLVMPIPE)
-    # Tiles up to which each workgroup sums up the counts of the tiles before by itself.
-    flag_few = Number(2048, (256, 1024, 2048, 4096), found_on=H200_AND_LLVMPIPE)
     # Places of an invocation if there is nothing but places to be filled.
     fill_each = Number(64, (16, 64, 256), found_on=H200_AND_LLVMPIPE)
     # `searchsorted`: invocations of a workgroup. A power of two.

@@ -20,13 +20,7 @@ from vkdispatch.sorting.cpu import (
     make_sum_runs_kernel,
 )
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs, raw_type
-from vkdispatch.sorting.passes import (
-    PassForm,
-    make_count_kernel,
-    make_move_kernel,
-    make_offsets_kernel,
-    make_short_offsets_kernel,
-)
+from vkdispatch.sorting.passes import PassForm, make_count_kernel, make_move_kernel, make_offsets_kernel
 from vkdispatch.sorting.short_rows import MAX_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
 
@@ -259,14 +253,9 @@ class _LongSort:
         totals: AnyBuffer = function_buffer(lines, counter)
         for step in passes:
             shift = step.digit.shift
-            make_count_kernel(step.form, bool(planning.tuning.votes))(
-                step.keys, counts, *shape, shift, graph=graph
-            )
+            make_count_kernel(step.form)(step.keys, counts, *shape, shift, graph=graph)
             summed = (rows.count, tile.bins, tiles)
-            if tiles <= planning.tuning.few_tiles:
-                make_short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
-            else:
-                make_offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
+            make_offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
             move = make_move_kernel(step.form)
             move(step.keys, counts, totals, *step.buffers, *shape, shift, graph=graph)
 

@@ -94,12 +94,8 @@ class TileOfRow:
 
 
 @store_results
-def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
-    """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
-
-    With `by_votes`, a subgroup counts equal digits at once. This costs more if digits differ, and far less if
-    they are equal.
-    """
+def make_count_kernel(form: PassForm) -> ShaderFunction:
+    """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift."""
 
     def body(keys: Any, counts: Any, shape: Any, shift: Any) -> None:
         _, tiles, last = shape
@@ -114,7 +110,7 @@ def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
         loaded = here.load(keys, places)
         digits = [form.order.digit(key, form.digit, shift).to_register() for key in loaded]
         for digit, place in zip(digits, places, strict=True):
-            tile.count_key(digit, form.digit.bits, place < here.count, by_votes=by_votes)
+            tile.count_key(digit, place < here.count)
         vc.barrier()
         for digit, is_own in tile.own_bins():
             total = tile.sum_digit(digit, is_own)
@@ -193,33 +189,9 @@ def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         with vc.if_block(tile.index == 0):
             totals[line] = before
 
-    return trace_kernel(
-        "sort_offsets", body, _declare_offset_arguments(counter), form.group, "sort_rows * sort_bins"
-    )
-
-
-@store_results
-def make_short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
-    """Return the kernel that sums up counts along few tiles, an invocation for each row and digit."""
-
-    def body(counts: Any, totals: Any, rows: Any, bins: Any, tiles: Any) -> None:
-        line = (vc.workgroup_id().x * group + vc.local_invocation_index()).to_register()
-        with vc.if_block(line < rows * bins):
-            before = vc.new_register(counter)
-            with vc.for_block(0, tiles) as number:
-                entry = line * tiles + number
-                value = counts[entry].to_register()
-                counts[entry] = before
-                before += value
-            totals[line] = before
-
-    return trace_kernel(
-        "sort_short_offsets",
-        body,
-        _declare_offset_arguments(counter),
-        group,
-        f"(sort_rows * sort_bins + {group - 1}) // {group}",
-    )
+    tables = buffers(sort_counts=counter, sort_totals=counter)
+    arguments = [*tables, *numbers("sort_rows", "sort_bins", "sort_tiles")]
+    return trace_kernel("sort_offsets", body, arguments, form.group, "sort_rows * sort_bins")
 
 
 @store_results
@@ -378,8 +350,3 @@ class _MovedTile:
         for value, target, inside in zip(values, targets, exists, strict=True):
             with vc.if_block(inside):
                 buffer[target] = value
-
-
-def _declare_offset_arguments(counter: DType) -> list[Argument]:
-    tables = buffers(sort_counts=counter, sort_totals=counter)
-    return [*tables, *numbers("sort_rows", "sort_bins", "sort_tiles")]

@@ -5,7 +5,7 @@ from enum import Enum
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, DeviceFacts, Number, Table
+from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table
 from vkdispatch.families.values import word_count
 from vkdispatch.shader.program import is_checking
 from vkdispatch.sorting.tile import TileForm
@@ -38,12 +38,6 @@ class Tuning(Table, family="sorting"):
     registers = Number(48, (32, 48, 64))
     # Keys of the longest row in which each key counts the keys before it.
     short = Number(40, (16, 24, 32, 40, 48, 64))
-    # How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.
-    match = Number(1, (0, 1))
-    # Whether digits are counted by votes, instead of by one atomic for each key (0 or 1).
-    votes = Number(0, (0, 1))
-    # The most tiles whose counts one invocation sums up.
-    few_tiles = Number(64, (16, 64, 256), found_on=H200_AND_LLVMPIPE)
     # Whether one launch does a digit (0 or 1). Whether the device lets workgroups wait is no matter of speed.
     onesweep = Number(1)
     # Tiles that a look-back reads at once.
@@ -151,14 +145,13 @@ def choose_tile(
     """
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _choose_group(device, group or tuning.group)
-    tables = (group // subgroup << tuning.width) * (8 if tuning.match else 4)
+    tables = 4 * (group // subgroup << tuning.width)
     if subgroup == 1 or tables + _OTHER_MEMORY > device.shared_memory:
         return _choose_serial_tile(device, words)
     items = items or tuning.items
     # each key has a register for its place, too
     items = min(items, tuning.registers // (words + 1), (device.shared_memory - _OTHER_MEMORY) // (4 * group))
-    has_match = subgroup <= 32 and tuning.match == 1
-    return TileForm(group, max(1, items), tuning.width, subgroup, device.has_arithmetic, has_match)
+    return TileForm(group, max(1, items), tuning.width, subgroup, device.has_arithmetic)
 
 
 def choose_sweep_tile(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:

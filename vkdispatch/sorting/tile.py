@@ -48,8 +48,6 @@ class TileForm:
         Invocations that vote together; 1: none do, and a `SerialTile` ranks the tile.
     has_arithmetic
         Whether subgroups compute running sums by the device's own operations.
-    has_match
-        Whether keys find those of the same digit by atomics on a mask for each digit, and not by ballots.
     """
 
     group: int
@@ -57,7 +55,6 @@ class TileForm:
     width: int
     subgroup: int
     has_arithmetic: bool
-    has_match: bool = False
 
     @property
     def tile(self) -> int:
@@ -88,7 +85,7 @@ class Tile:
         self.index = vc.local_invocation_index().to_register("tile_index")
         self.team = vc.subgroup_id().to_register("tile_team")
         self.lane = vc.subgroup_invocation_id().to_register("tile_lane")
-        tables = form.teams * form.bins * (2 if form.has_match else 1)
+        tables = form.teams * form.bins
         shared = 0 if words else form.tile
         self.memory: Any = vc.shared_buffer(dtype.uint32, max(tables, shared), "tile_memory")
         # contents of places: the first words of all, the second words, and so on
@@ -132,7 +129,8 @@ class Tile:
         """
         self.clear()
         vc.barrier()
-        ranks = [self._rank_key(digit, bits) for digit in digits]
+        # a key is counted in the table of its subgroup, and learns how many keys of its digit came before
+        ranks = [self._add_to_table(self._entry(digit), *self._vote(digit, bits)) for digit in digits]
         vc.barrier()
         owned = self.own_bins()
         for (digit, is_own), start in zip(owned, self.sum_up(owned), strict=True):
@@ -178,33 +176,16 @@ class Tile:
 
     def clear(self) -> None:
         """Set all tables to zero."""
-        size, group = self.form.teams * self.form.bins * (2 if self.form.has_match else 1), self.form.group
+        size, group = self.form.teams * self.form.bins, self.form.group
         for start in range(0, size, group):
             with only_if(None if start + group <= size else self.index < size - start):
                 self.memory[self.index + start] = 0
 
-    def _rank_key(self, digit: Any, bits: int) -> Any:
-        """Count a key in the table of its subgroup, and return how many keys of its digit came before."""
-        if not self.form.has_match:
-            return self._add_to_table(self._entry(digit), *self._vote(digit, bits))
-        entry = self._entry(digit)
-        mask = entry + self.form.teams * self.form.bins
-        peers = self._match(mask)
-        lower = self._count_lower(peers)
-        rank = self._add_to_table(entry, peers, lower)
-        with vc.if_block(lower == 0):
-            self.memory[mask] = 0
-        vc.subgroup_barrier()
-        return rank
-
     def _vote(self, digit: Any, bits: int) -> tuple[list[Any], Any]:
         """Return the invocations with the same digit, as `_find_peers`, and how many of them come before."""
         peers = self._find_peers(digit, bits)
-        return peers, self._count_lower(peers)
-
-    def _count_lower(self, peers: list[Any]) -> Any:
         below = [word & below for word, below in zip(peers, self._below, strict=True)]
-        return _bit_count(below).to_register("tile_lower")
+        return peers, _bit_count(below).to_register("tile_lower")
 
     def _add_to_table(self, entry: Any, peers: list[Any], lower: Any) -> Any:
         """Let the first of the peers add them all to an entry; return the entry before, plus `lower`."""
@@ -220,28 +201,11 @@ class Tile:
         """Return the index of a digit in the table of the subgroup."""
         return (self.team * self.form.bins + digit).to_register("tile_entry")
 
-    def _match(self, mask: Any) -> list[Any]:
-        """Return the same as `_find_peers`, by a mask in memory, which must be zero before."""
-        vc.atomic_or(self.memory[mask], vc.to_dtype(dtype.uint32, 1) << self.lane)
-        vc.subgroup_barrier()
-        return [self.memory[mask].to_register("tile_peers")]
-
-    def count_key(self, digit: Any, bits: int, exists: Any, *, by_votes: bool) -> None:
-        """Count a key in the table of its subgroup where it exists.
-
-        With `by_votes`, a subgroup counts equal digits at once. Otherwise each key takes an atomic.
-        """
+    def count_key(self, digit: Any, exists: Any) -> None:
+        """Count a key in the table of its subgroup where it exists."""
         entry = (self.team * self.form.bins + digit).to_register()
-        if not by_votes:
-            with vc.if_block(exists):
-                vc.atomic_add(self.memory[entry], 1)
-            return
-        peers = self._find_peers(digit, bits)
-        votes = vc.subgroup_ballot(exists)
-        peers = [word & votes[i] for i, word in enumerate(peers)]
-        lower = _bit_count([word & below for word, below in zip(peers, self._below, strict=True)])
-        with vc.if_block(vc.all(exists, lower == 0)):
-            vc.atomic_add(self.memory[entry], _bit_count(peers))
+        with vc.if_block(exists):
+            vc.atomic_add(self.memory[entry], 1)
 
     def _find_peers(self, digit: Any, bits: int) -> list[Any]:
         """Return, as bits of words, the invocations of the subgroup whose key has the same digit."""

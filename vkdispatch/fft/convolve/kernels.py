@@ -414,7 +414,7 @@ def _trace(convolution: Convolution, plan: passes.Pass, most: int | None) -> Sha
     options: dict[str, Any] = {"compute_type": kind, "name": convolution.name, "plan": plan}
     with fft_context(shape, axis, **options, least=least, most=most) as context:
         output, read = (signal.output_map, signal.output_type), (signal.input_type, signal.input_map)
-        io = context.make_io_manager(*output, *read, spectra.kernel, words=True)
+        io = context.make_io_manager(*output, *read, spectra.kernel)
         io.read_input(signal_range=signal.signal_range)
         context.execute(inverse=False)
         if inverse is plan:

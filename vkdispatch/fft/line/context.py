@@ -303,7 +303,6 @@ class FFTContext:
         kernel_map: MappingFunction | DType | None = None,
         *,
         separate: bool = False,
-        words: bool = False,
     ) -> IOManager:
         """Declare the arguments of a transform: output, input, kernel.
 
@@ -318,8 +317,6 @@ class FFTContext:
             The map that changes the spectrum, or the complex type of a kernel's buffer.
         separate
             Whether there are two buffers even without maps.
-        words
-            Whether complex numbers are read and written as a whole, unlike in real transforms.
 
         Raises
         ------
@@ -328,14 +325,10 @@ class FFTContext:
         TypeError
             A map is not a mapping function.
         """
-        output = IOProxy(parse_map(output_map, "output_map") or output_type, "output", words)
+        output = IOProxy(parse_map(output_map, "output_map") or output_type, "output")
         has_two_sides = separate or output_map is not None or input_map is not None
         read_type = input_type or output_type or complex64
-        read = (
-            IOProxy(parse_map(input_map, "input_map") or read_type, "input", words)
-            if has_two_sides
-            else output
-        )
+        read = IOProxy(parse_map(input_map, "input_map") or read_type, "input") if has_two_sides else output
         kernel = IOProxy(kernel_map, "kernel")
         self._declare_once()
         sides = [output, read, kernel] if has_two_sides else [output, kernel]

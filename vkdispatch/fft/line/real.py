@@ -15,18 +15,17 @@ A line of the buffer is h + 1 complex numbers; a workgroup reads all of its line
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.fft.plan.passes import RealPlan, Transform
 from vkdispatch.fft.plan.stages import Stage, add, hold, multiply
-from vkdispatch.fft.trace.line_kernel import Place
+from vkdispatch.fft.trace.line_kernel import Place, buffer_of
 from vkdispatch.fft.trace.transform import (
     FFTRegisters,
     SharedLines,
-    annotation_of,
     cast,
     guard,
     host_type,
@@ -34,7 +33,6 @@ from vkdispatch.fft.trace.transform import (
     roots_of_unity,
     rotate,
     transform,
-    unwrap,
     values_in_order,
 )
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -45,8 +43,8 @@ def make_real_kernel(plan: RealPlan, transform: Transform) -> ShaderFunction:
     kind = transform.output_type
     assert kind is not None
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        (buffer,) = shader.declare_input_arguments([annotation_of(kind)], ["buffer"])
-        lines = _Lines(plan, kind, unwrap(buffer))
+        (buffer,) = shader.declare_input_arguments([buffer_of(kind)], ["buffer"])
+        lines = _Lines(plan, kind, buffer)
         (_trace_inverse if transform.inverse else _trace_forward)(lines, transform.factor)
         description = shader.get_description(transform.name)
     grid = plan.half.grid
@@ -122,22 +120,6 @@ class _Lines:
             line, rest = hold(element // values), hold(element % values)
             yield index, element if row == values else line * row + rest, rest
 
-    def open_input(self) -> tuple[Callable[[Any], Any], Any]:
-        """Return a function that reads a value at an index, and the index of the line's first value."""
-        if not self.plan.staged:
-            return self.load, self.first
-        self.stage_in()
-        array = self.memory().array
-        return lambda index: hold(array[index]), self.row
-
-    def stage_in(self) -> None:
-        """Copy the lines to workgroup memory."""
-        shared = self.memory()
-        shared.wait_for_readers()
-        for index, place, _ in self.in_order():
-            shared.array[place] = self.load(index)
-        vc.barrier()
-
     def write_out(self) -> None:
         """Copy the lines from workgroup memory to the buffer."""
         shared = self.memory()
@@ -170,11 +152,10 @@ def _join_odd(total: Any, odd: Any) -> tuple[Any, Any]:
 
 def _trace_forward(lines: _Lines, scale: float) -> None:
     stage, half = lines.split.stages[0], lines.half
-    source, first = lines.open_input()
-    for turn, butterfly in lines.butterflies(stage, everywhere=lines.plan.staged):
-        base = add(first, butterfly)
+    for turn, butterfly in lines.butterflies(stage, everywhere=False):
+        base = add(lines.first, butterfly)
         for i in range(stage.radix):
-            lines.registers[turn * stage.radix + i] = source(add(base, i * stage.butterflies))
+            lines.registers[turn * stage.radix + i] = lines.load(add(base, i * stage.butterflies))
     transform(lines.registers, lines.exchange(), lines.thread, inverse=False)
     if scale != 1:
         lines.registers.scale(scale)
@@ -313,14 +294,13 @@ def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, roun
 
 def _trace_inverse(lines: _Lines, scale: float) -> None:
     stage = lines.split.stages[0]
-    source, first = lines.open_input()
     alone = lines.plan.half.layout is None
-    for turn, butterfly in lines.butterflies(stage, everywhere=lines.plan.staged):
-        near, far = add(first, butterfly), add(first, lines.half) - butterfly
+    for turn, butterfly in lines.butterflies(stage, everywhere=False):
+        near, far = add(lines.first, butterfly), add(lines.first, lines.half) - butterfly
         for i in range(stage.radix):
             k = add(butterfly, i * stage.butterflies)
-            a = source(add(near, i * stage.butterflies))
-            b = source(far - i * stage.butterflies if i else far)
+            a = lines.load(add(near, i * stage.butterflies))
+            b = lines.load(far - i * stage.butterflies if i else far)
             if turn == i == 0:
                 # the imaginary parts of X[0] and X[n / 2] are zero for real lines
                 with guard([k == 0]):

@@ -7,7 +7,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments import parse_axis, parse_shape, require_complex
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Stage, add, find_prime_factors, hold, multiply
@@ -248,14 +247,6 @@ class FFTResources:
         self.sdata = FFTSDataManager(config, self.grid, least)
         self.place = self.grid.place
         self.line = self.grid.line
-
-    def recompute_addresses(self) -> None:
-        """Compute the addresses of writes again, although they are those of the reads.
-
-        Otherwise compilers keep the addresses, in as many registers as the values occupy.
-        """
-        nothing = vc.num_workgroups().z - 1  # zero, unknown to compilers
-        self.line = replace(self.line, first=hold(add(self.line.first, nothing)))
 
     def view_as(self, config: FFTConfig) -> "FFTResources":
         """Return the same resources for another plan of the same lines and invocations."""

@@ -48,8 +48,7 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     staged = _make_staged_fft(transform)
     if staged is not None:
         return staged
-    long_line = plans.plan_long_line(transform)
-    plan = long_line or plans.plan_pass(transform.shape, transform.axis, transform.compute_type)
+    plan = plans.plan_pass(transform.shape, transform.axis, transform.compute_type)
     if plan is None:
         with tracing_for(kernel=transform.kernel_index):
             return make_long_fft(transform)
@@ -57,18 +56,18 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     columns = None if plan.layout is None else make_column_fft(transform)
     if columns is not None:
         return columns
-    fewer = plan if long_line or not transform.is_mapped else plans.plan_for_long_maps(plan, transform)
-    return trace_for_maps(lambda plan, most: _trace(transform, plan, most, long_line), plan, fewer)
+    fewer = plan if not transform.is_mapped else plans.plan_for_long_maps(plan, transform)
+    return trace_for_maps(lambda plan, most: _trace(transform, plan, most), plan, fewer)
 
 
-def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass | None) -> ShaderFunction:
+def _trace(transform: Transform, plan: Pass, most: int | None) -> ShaderFunction:
     """Trace a transform in one pass, whose maps have at most so many statements."""
     r2c, inverse = transform.r2c, transform.inverse
     options: dict[str, Any] = {"compute_type": transform.compute_type, "name": transform.name, "plan": plan}
     with fft_context(transform.shape, transform.axis, **options, most=most) as context:
         output = (transform.output_map, transform.output_type)
         read = (transform.input_type, transform.input_map)
-        io = context.make_io_manager(*output, *read, separate=transform.separate, words=not r2c)
+        io = context.make_io_manager(*output, *read, separate=transform.separate)
         with tracing_for(kernel=transform.kernel_index):
             io.read_input(r2c=r2c, inverse=inverse, signal_range=transform.signal_range)
             context.execute(inverse)
@@ -76,8 +75,6 @@ def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass |
                 context.registers.normalize()
             if transform.scale != 1:
                 context.registers.scale(transform.scale)
-            if long_line is not None:
-                context.resources.recompute_addresses()
             io.write_output(r2c=r2c, inverse=inverse)
     return context.get_callable()
 

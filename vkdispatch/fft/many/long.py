@@ -24,8 +24,8 @@ from vkdispatch.fft.plan.planes import choose_factors, choose_radices
 from vkdispatch.fft.plan.stages import add, choose_padded_length, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store, ends_of
-from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
-from vkdispatch.fft.trace.transform import annotation_of, guard, multiply_by_i, root_power, unwrap
+from vkdispatch.fft.trace.line_kernel import LineKernel, buffer_of, trace_line_kernel
+from vkdispatch.fft.trace.transform import guard, multiply_by_i, root_power
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Kernels of long lines, and of lengths with large prime factors --------------------------------------
@@ -145,14 +145,14 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     def load_product(arguments: Sequence[Any]) -> Load:
         def read(element: Element) -> Any:
             spectrum = vc.constant_array(chirp_spectrum(length, padded, kind))[element.index]
-            return hold(hold(unwrap(arguments[0])[element.flat]) * hold(conjugate_if(spectrum, inverse)))
+            return hold(hold(arguments[0][element.flat]) * hold(conjugate_if(spectrum, inverse)))
 
         return read
 
     def store_plain(arguments: Sequence[Any]) -> Store:
-        return lambda element, value: unwrap(arguments[0]).__setitem__(element.flat, value)
+        return lambda element, value: arguments[0].__setitem__(element.flat, value)
 
-    scratch = (annotation_of(kind),)
+    scratch = (buffer_of(kind),)
     there = Ends(ends.read_types, scratch, load_chirped, store_plain, write_slot=2)
     back = Ends(scratch, ends.write_types, load_product, store_chirped, read_slot=2)
     first = make_passes(f"{name}_there", around, factors, there, kind, inverse)
@@ -198,14 +198,14 @@ def _rows(half: int, kind: DType) -> Ends:
         return add(multiply(element.outer, half + 1), element.index)
 
     def load(arguments: Sequence[Any]) -> Load:
-        values = unwrap(arguments[0])
+        values = arguments[0]
         return lambda element: hold(values[place(element)])
 
     def store(arguments: Sequence[Any]) -> Store:
-        values = unwrap(arguments[0])
+        values = arguments[0]
         return lambda element, value: values.__setitem__(place(element), value)
 
-    return Ends((annotation_of(kind),), (annotation_of(kind),), load, store)
+    return Ends((buffer_of(kind),), (buffer_of(kind),), load, store)
 
 
 def _make_pair_kernel(
@@ -213,8 +213,7 @@ def _make_pair_kernel(
 ) -> ShaderFunction:
     pairs = half // 2 + 1
     with vc.shader_context() as context:
-        (argument,) = context.declare_input_arguments([annotation_of(kind)])
-        values = unwrap(argument)
+        (values,) = context.declare_input_arguments([buffer_of(kind)])
         flat = vc.global_invocation_id().x
         k, row = hold(flat % pairs), hold(flat // pairs * (half + 1))
         near, far = hold(row + k), hold(row + half - k)

@@ -22,7 +22,7 @@ from vkdispatch.fft.plan.stages import add, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace import transform
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store
-from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, linear_slots, trace_line_kernel
+from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, trace_line_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Transforms of several kernels, with buffers between them --------------------------------------------
@@ -434,14 +434,11 @@ def _make_pass_kernel(
         scale = ends.scale if last and ends.scale is not None else 1.0
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
     on_cpu = device_facts().is_cpu
-    staged = stride == 1 and not last and not on_cpu
     registers = length if on_cpu and length <= max(tuning.cpu_longest_of_pass) else None
-    plan = plan_pass(
-        (lines.outer, length, rest * stride), 1, compute_type, PassChoices(whole=staged, registers=registers)
-    )
+    plan = plan_pass((lines.outer, length, rest * stride), 1, compute_type, PassChoices(registers=registers))
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = transform.annotation_of(compute_type)
+    scratch = buffer_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), constant[uint32]]
 
@@ -451,18 +448,15 @@ def _make_pass_kernel(
         if first:
             kernel.read(place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = transform.unwrap(mine[-1] if last else mine[0])
+            source = mine[-1] if last else mine[0]
             kernel.read(lambda entry: source[place.local_index(entry)])
         kernel.transform(inverse)
         if last:
             kernel.write(place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
         _apply_twiddles(kernel, place, compute_type, inverse)
-        target = transform.unwrap(mine[-1])
-        if staged:
-            _write_transposed(kernel, place, target)
-        else:
-            kernel.write(lambda entry, value: target.__setitem__(place.transposed_index(entry), value))
+        target = mine[-1]
+        kernel.write(lambda entry, value: target.__setitem__(place.transposed_index(entry), value))
 
     return trace_line_kernel(f"{name}_pass{number + 1}of{len(factors)}", annotations, plan, body)
 
@@ -563,23 +557,3 @@ def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, i
             if i:
                 value = hold(value * powers[i])
             kernel.registers[number] = value if factor is None else value * factor
-
-
-def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None:
-    """Write the columns of a workgroup as contiguous rows, through workgroup memory."""
-    assert kernel.shared is not None
-    grid, stage = kernel.plan.grid, kernel.plan.split.stages[-1]
-    # one more, so that rows of a power of two spread over the banks
-    row = place.length + 1
-    base = multiply(kernel.place.line, row)
-    entries = kernel.entries(stage)
-    places = [transform.Slot(add(base, entry.index), conditions) for entry, conditions in entries]
-    pairs = linear_slots(kernel, place.length, row)
-    values = [kernel.registers[entry.register] for entry, _ in entries]
-    taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
-    block = vc.workgroup_id().x % grid.blocks if grid.blocks > 1 else 0
-    outer = multiply(place.outer, place.rest * place.length)
-    start = hold(add(outer, multiply(block, grid.lines * place.length)))
-    for (at, slot), value in zip(pairs, taken, strict=True):
-        with transform.guard(slot.conditions):
-            target[add(start, at)] = value

@@ -15,7 +15,6 @@ from vkdispatch.fft.plan.stages import Split, Stage, add, hold, multiply
 from vkdispatch.fft.trace.transform import (
     FFTRegisters,
     SharedLines,
-    allocate_values,
     cast,
     guard,
     move_in_parts,
@@ -64,7 +63,7 @@ class PlaneSteps:
         self.origin = hold(multiply(number, plan.height * plan.width))
         compute = plan.compute_type
         part = compute if plan.parts == 1 else component_type(compute)
-        self.array = allocate_values(part, max(plan.elements, least), "planes")
+        self.array = vc.shared_buffer(part, max(plan.elements, least), var_name="planes")
         self.used = False
         # a row belongs to neighbouring invocations; neighbouring columns to neighbouring invocations
         self.row_thread, self.row = _divide(self.lane, plan.rows.threads)

@@ -456,14 +456,11 @@ class RealPlan:
     ----------
     half
         The complex transform of half the length.
-    staged
-        Whether lines are copied to workgroup memory in the order of memory, and read there.
     linear
         Whether lines are written in the order of memory rather than line by line.
     """
 
     half: Pass
-    staged: bool
     linear: bool
 
     @property
@@ -478,19 +475,13 @@ class RealPlan:
     def layout(self) -> SharedLayout | None:
         """Layout of the lines in workgroup memory, or None if it is not used."""
         grid = self.half.grid
-        if self.half.layout is None and (self.staged or self.linear):
+        if self.half.layout is None and self.linear:
             return SharedLayout(grid.length, grid.lines, 0, self.row)
         return self.half.layout
 
 
 def plan_real(
-    count: int,
-    length: int,
-    compute_type: DType,
-    *,
-    half: Pass | None = None,
-    staged: bool | None = None,
-    linear: bool | None = None,
+    count: int, length: int, compute_type: DType, *, half: Pass | None = None, linear: bool | None = None
 ) -> RealPlan | None:
     """Plan real transforms of `count` lines; None for an odd length or another type.
 
@@ -500,7 +491,7 @@ def plan_real(
         Number of lines, and reals of a line.
     compute_type
         complex64 or complex128.
-    half, staged, linear
+    half, linear
         What is chosen already; see `RealPlan`.
     """
     if length % 2 or compute_type not in (complex64, complex128):
@@ -518,28 +509,14 @@ def plan_real(
     whole = half.layout is None or half.layout.parts == 1
     # writing short pieces of each line would waste parts of memory transactions
     short = half.split.threads < tuning.real_few_threads and not device_facts().is_cpu
-    plan = RealPlan(half, whole and bool(staged), whole and (short if linear is None else linear))
+    plan = RealPlan(half, whole and (short if linear is None else linear))
     size = 0
     if plan.layout is not None:
         size = half.grid.lines * plan.row * compute_type.item_size // plan.layout.parts
     return plan if size <= get_context().max_shared_memory else None
 
 
-# ---- Plans for lines of special lengths: short lines, primes, and lines that fill the registers ----------
-
-
-def plan_long_line(transform: Transform) -> Pass | None:
-    """Plan the pass of lines that fill the registers; None for other lines."""
-    known = {length: (radices, threads) for length, radices, threads in tuning.lines_of_all_registers}
-    is_other = transform.is_mapped or transform.r2c or transform.separate
-    if is_other or transform.length not in known or device_facts().is_cpu:
-        return None
-    radices, threads = known[transform.length]
-    most = get_context().max_invocations_along_x
-    if transform.stride > 1 or transform.compute_type is not complex64 or threads > most:
-        return None
-    split = Split(transform.length, radices, threads)
-    return plan_pass(transform.shape, transform.axis, transform.compute_type, PassChoices(split=split))
+# ---- Plans for lines of special lengths: short lines and primes ----------
 
 
 def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tuple[Pass, bool] | None:

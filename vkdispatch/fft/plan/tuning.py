@@ -72,10 +72,6 @@ class Tuning(Table, family="fft"):
     # Bytes from which on exchanges move real and imaginary parts in turn. Half the memory leaves room for
     # more workgroups.
     largest_whole_exchange = Number(8 << 10, (4 << 10, 8 << 10, 16 << 10, 32 << 10))
-    # Lengths, radices and invocations of lines in place that fill the registers of two workgroups.
-    lines_of_all_registers = Number(
-        ((8192, (32, 32, 8), 256),), (((8192, (32, 32, 8), 256),), ()), changes_rounding=True
-    )
 
     # Instructions that count as much as what is named.
     #

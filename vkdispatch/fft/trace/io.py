@@ -14,7 +14,6 @@ from vkdispatch.fft.arguments import require_complex
 from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.fft.plan.stages import add, multiply
 from vkdispatch.fft.trace.ops import GlobalReadOp, GlobalWriteOp, Layout, Line, Spot, tracing_for
-from vkdispatch.fft.trace.transform import annotation_of, unwrap
 from vkdispatch.shader.map import MappingFunction
 
 # ---- The sides of a transform: buffers, or maps over any arguments ---------------------------------------
@@ -48,10 +47,9 @@ class IOProxy:
         The statements that the map may have, or None. `read` and `write` raise LongMap if there are more.
     """
 
-    def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
-        """Take a dtype, a map, or None. `words`: the kernel reads and writes whole complex numbers."""
+    def __init__(self, obj: DType | MappingFunction | None, name: str) -> None:
+        """Take a dtype, a map, or None."""
         self.name = name
-        self._words = words
         self._moves = False  # the map assigns to `io_index`
         self.most: int | None = None
         self.map_func: MappingFunction | None = None
@@ -65,7 +63,7 @@ class IOProxy:
         else:
             require_complex(obj, name)
             self.var_type = obj
-            self.buffer_types = [annotation_of(obj) if words else vc.Buffer[obj]]  # type: ignore[valid-type]
+            self.buffer_types = [vc.Buffer[obj]]  # type: ignore[valid-type]
 
     @property
     def present(self) -> bool:
@@ -75,8 +73,6 @@ class IOProxy:
     def bind(self, variables: Sequence[Any]) -> None:
         """Set the kernel arguments of this side."""
         self.variables = tuple(variables)
-        if self._words and self.var_type is not None:
-            self.variables = tuple(map(unwrap, variables))
 
     def read(self, op: GlobalReadOp) -> None:
         """Trace a read into `op.register`: from the buffer, or by the map."""
@@ -285,8 +281,8 @@ def ends_of(transform: Transform) -> Ends:
 
 def _proxies(transform: Transform) -> tuple[IOProxy, IOProxy]:
     return (
-        IOProxy(transform.input_map or transform.input_type, "input", words=not transform.r2c),
-        IOProxy(transform.output_map or transform.output_type, "output", words=not transform.r2c),
+        IOProxy(transform.input_map or transform.input_type, "input"),
+        IOProxy(transform.output_map or transform.output_type, "output"),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType, complex64, complex128, component_type, to_numpy_dtype, uint64
+from vkdispatch.base.dtype import DType, complex64, complex128, component_type, to_numpy_dtype
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import current
@@ -21,59 +21,10 @@ from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
 from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 
-# ---- Complex numbers in memory, in the form that the device moves fastest --------------------------------
-#
-# On a CPU driver the cost of an access depends on its elements, not its bytes: there, a complex64 is one
-# element of 64 bits rather than two of 32.
-
 
 def cast(value: Any, kind: DType) -> Any:
     """Return a value, converted to a dtype unless it has it."""
     return value if value.var_type is kind else value.to_dtype(kind)
-
-
-def word_type(kind: DType) -> DType:
-    """Return the dtype of the memory for complex numbers of a type."""
-    packed = kind is complex64 and device_facts().is_cpu and "shaderInt64" in device_facts().features
-    return uint64 if packed else kind
-
-
-class PackedValues:
-    """complex64 values in an array of uint64."""
-
-    var_type = complex64
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> Any:
-        pair = vc.unpack_uint2x32(self._array[index]).to_register()
-        return vc.to_complex(vc.uint_bits_to_float(pair.x), vc.uint_bits_to_float(pair.y))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        value = vc.to_complex(value, 0) if isinstance(value, int) else value.to_register()
-        pair = (vc.float_bits_to_uint(part) for part in (value.real, value.imag))
-        self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
-
-
-def annotation_of(kind: DType) -> Any:
-    """Return the annotation of a buffer of complex numbers that is accessed by `unwrap`."""
-    return vc.Buffer[word_type(kind)]  # type: ignore[misc]
-
-
-def unwrap(argument: Any) -> Any:
-    """Return the values of an argument annotated with `annotation_of`; callers pass complex64."""
-    if argument.var_type is not uint64:
-        return argument
-    vc.get_builder().take_argument_as(argument, complex64)
-    return PackedValues(argument)
-
-
-def allocate_values(kind: DType, count: int, name: str) -> Any:
-    """Allocate workgroup memory for real or complex values."""
-    word = word_type(kind)
-    array = vc.shared_buffer(word, count, var_name=name)
-    return array if word is kind else PackedValues(array)
 
 
 # ---- Discrete Fourier transforms of a few values that one invocation holds in registers ------------------
@@ -373,7 +324,7 @@ class SharedLines:
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
-            array = allocate_values(kind, max(least, count_allocated(split, layout)), "lines")
+            array = vc.shared_buffer(kind, max(least, count_allocated(split, layout)), var_name="lines")
         self.array = array
         self.row = multiply(line, layout.row)
         self._used = used
