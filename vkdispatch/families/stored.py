@@ -126,7 +126,7 @@ def _take_function_apart(function: Any) -> Iterable[Any]:
 _KIND = "kernels"
 _STATE_KEY = "families.stored"
 # Settings that change no kernel.
-_NEUTRAL = ("VKDISPATCH_CACHE", "VKDISPATCH_LOG", "VKDISPATCH_TRACE")
+_NEUTRAL = ("VKDISPATCH_CACHE", "VKDISPATCH_TRACE")
 
 
 @functools.cache
@@ -222,6 +222,13 @@ def _store(make: Callable[_P, _Result_co], most: int | None) -> Maker[_P, _Resul
     return cast(Maker[_P, _Result_co], call)
 
 
+def _describe_call(make: Callable[[], Any], place: str) -> str | None:
+    try:
+        return f"{describe_value(make)}\n{place}"
+    except _UnknownError:
+        return None
+
+
 class _Shelf:
     """What a maker has made: kernels, and objects that hold them."""
 
@@ -236,9 +243,8 @@ class _Shelf:
     @classmethod
     def find(cls, make: Callable[[], Any], place: str) -> Any:
         """Return what is kept on disk, or make it."""
-        try:
-            key = f"{describe_value(make)}\n{place}"
-        except _UnknownError:
+        key = _describe_call(make, place)
+        if key is None:
             return make()
         shelf = cls(make, place, key)
         data = disk_cache.load(_KIND, key)
