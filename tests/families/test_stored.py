@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from vkdispatch.base import derived_dtypes
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.codegen.abbreviations import f32
 from vkdispatch.families import stored, tuning
@@ -147,10 +149,21 @@ def _outside(x: Any) -> Any:
     return x
 
 
+class _Outside:
+    pass
+
+
+class _Colour(Enum):
+    RED = 1
+
+
 @pytest.mark.parametrize(
     "value",
-    [_outside, lambda x: x, [1, _outside], object(), np.zeros(3), (identity_map(vd.float32), _outside)],
-    ids=["function", "lambda", "list", "object", "array", "tuple"],
+    [
+        *(_outside, lambda x: x, [1, _outside], object(), np.zeros(3), (identity_map(vd.float32), _outside)),
+        *(_Outside, _Outside(), _Colour.RED, np.dtype([("x", "f4"), ("y", "f4")]), {"key": _Outside}),
+        derived_dtypes.structure((("x", vd.float32), ("y", vd.float32))),
+    ],
 )
 def test_values_of_users_have_no_text(value: Any) -> None:
     with pytest.raises(stored._UnknownError):
@@ -195,6 +208,14 @@ def test_functions_differ_by_what_they_refer_to() -> None:
     functions = [make(1, operator.add), make(2, operator.add), make(1, operator.mul)]
     assert len({stored.describe_value(function) for function in functions}) == 3
     assert stored.describe_value(make(1, operator.add)) == stored.describe_value(functions[0])
+
+
+def test_functions_of_one_line_differ() -> None:
+    text = "[lambda: vc.exp, lambda: vc.log, lambda: 1, lambda: 2, lambda: (lambda: 3), lambda: (lambda: 4)]"
+    functions: list[Any] = eval(text, {"vc": vc})
+    for function in functions:
+        function.__module__ = "vkdispatch.tests"
+    assert len({stored.describe_value(function) for function in functions}) == len(functions)
 
 
 def test_a_value_that_holds_itself_has_a_text() -> None:

@@ -77,9 +77,9 @@ def _take_apart(value: Any, kind: type[Any]) -> str | Iterable[Any]:
         return [*value.items()]
     if isinstance(value, type):
         return _describe_type(value)
-    if isinstance(value, np.dtype):
+    if isinstance(value, np.dtype) and value.names is None:
         return f"dtype {value.str}"
-    if isinstance(value, Enum):
+    if isinstance(value, Enum) and kind.__module__.startswith(_PACKAGE):
         return f"{_name(kind)}.{value.name}"
     if kind is functools.partial:
         return value.func, value.args, value.keywords
@@ -105,7 +105,9 @@ def _take_apart(value: Any, kind: type[Any]) -> str | Iterable[Any]:
 
 def _describe_type(kind: type[Any]) -> str:
     module = kind.__module__
-    if module == "builtins" or getattr(sys.modules[module], kind.__name__, None) is kind:
+    is_known = module in ("builtins", "numpy") or module.startswith(_PACKAGE)
+    # not a class of a user, nor one that was made by a function
+    if is_known and getattr(sys.modules[module], kind.__name__, None) is kind:
         return f"type {_name(kind)}"
     raise _UnknownError(kind)
 
@@ -113,11 +115,19 @@ def _describe_type(kind: type[Any]) -> str:
 def _take_function_apart(function: Any) -> Iterable[Any]:
     if not (function.__module__ or "").startswith(_PACKAGE):
         raise _UnknownError(function)
-    code = function.__code__
-    constants = [constant for constant in code.co_consts if type(constant) in _PLAIN]
-    place = _name(function), code.co_firstlineno, zlib.crc32(code.co_code), constants
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return *place, cells, function.__defaults__, function.__kwdefaults__
+    code = _take_code_apart(function.__code__)
+    return _name(function), code, cells, function.__defaults__, function.__kwdefaults__
+
+
+def _take_code_apart(code: types.CodeType) -> tuple[Any, ...]:
+    """Return what tells a function from others in its line, such as the next one of a table of lambdas."""
+    constants = [
+        _take_code_apart(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        for constant in code.co_consts
+        if not isinstance(constant, frozenset)
+    ]
+    return code.co_firstlineno, zlib.crc32(code.co_code), code.co_names, code.co_freevars, constants
 
 
 # ---- The code that makes kernels, and the devices and settings that they are made for --------------------
