@@ -90,8 +90,13 @@ def test_a_buffer_of_three_axes_is_not_indexed_by_two() -> None:
 
     for _ in range(2):
         kernel(vd.Buffer((4, 1, 1), vd.float32), exec_size=4)
-        with pytest.raises(ValueError, match=r"kernel.*argument 'a'.*two axes.*\(2, 3, 4\)"):
-            kernel(vd.Buffer((2, 3, 4), vd.float32), exec_size=2)
+        for shape in ((2, 3, 4), (2, 3, 2, 2), (4, 1, 1, 1)):
+            buffer = vd.Buffer(shape, vd.float32)
+            with pytest.raises(ValueError, match=rf"kernel.*argument 'a'.*two axes.*{re.escape(str(shape))}"):
+                kernel(buffer, exec_size=2)
+            buffer.write(np.zeros(shape, np.float32))
+            with pytest.raises(ValueError, match=rf"kernel.*argument 'a'.*two axes.*{re.escape(str(shape))}"):
+                kernel.interpret(buffer, exec_size=2)
 
 
 @pytest.mark.parametrize("padding", [0, 1])

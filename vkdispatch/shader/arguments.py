@@ -139,7 +139,7 @@ def _parse_buffer(who: str, slot: signature.BufferSlot, value: Any, context: Con
             "vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
-    if slot.planar and value.shader_shape[2] != 1:
+    if slot.planar and (value.shader_shape[2] != 1 or len(value.shape) > 3):
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )

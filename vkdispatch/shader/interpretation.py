@@ -291,10 +291,11 @@ def make_host_resources(
             buffer = _make_host_buffer(label, kind, host, value, slot.writes, read)
             if isinstance(value, Buffer):
                 take_elements(f"{who}: {slot.label}", slot.kind, value)
-            if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
+            axes = value.shape if isinstance(value, Buffer) else buffer.shape
+            if slot.planar and (len(axes) > 3 or (*axes, 1, 1, 1)[2] != 1):
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "
-                    f"the buffer has the shape {buffer.shape}"
+                    f"the buffer has the shape {tuple(axes)}"
                 )
             resources.append(buffer)
         elif isinstance(slot, ImageSlot):

@@ -449,7 +449,8 @@ cdef class Launcher:
                     memcpy(block + slot.length_offset, &length, 8)
                 if slot.has_shape:
                     shape[0], shape[1], shape[2], shape[3] = argument.shader_shape
-                    if slot.planar and shape[2] != 1:
+                    # more axes than three are one axis in kernels, which two indices would take for rows
+                    if slot.planar and (shape[2] != 1 or len(argument.shape) > 3):
                         return False
                     if self.wide:
                         memcpy(block + slot.offset, shape, 32)
