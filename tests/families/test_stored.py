@@ -114,15 +114,21 @@ def test_what_was_not_traced_answers_as_if_it_was(tmp_path: Path) -> None:
     assert "words" in first["text"] or "buf0" in first["text"]
 
 
+@pytest.fixture
+def as_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take functions of this file, and those of texts, for functions of the package."""
+    monkeypatch.setattr(stored, "_FOLDERS", (*stored._FOLDERS, __file__, "<string>"))
+
+
 _calls: list[int] = []
 
 
+@pytest.mark.usefixtures("as_package")
 def test_changed_code_is_traced_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def make(number: int) -> int:
         _calls.append(number)
         return number + 1
 
-    make.__module__ = "vkdispatch.tests"
     _calls.clear()
     monkeypatch.setattr(tuning, "_changes", 0)
     unique = os.urandom(8).hex()
@@ -136,11 +142,11 @@ def test_changed_code_is_traced_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(context.kept, stored._STATE_KEY, raising=False)
 
 
+@pytest.mark.usefixtures("as_package")
 def test_damaged_and_foreign_entries_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def make(number: int) -> int:
         return number + 1
 
-    make.__module__ = "vkdispatch.tests"
     monkeypatch.setattr(disk_cache, "load", lambda kind, key: b"no pickle")
     assert stored.store_results(make)(-5) == -4
 
@@ -197,12 +203,12 @@ def test_different_values_have_different_texts() -> None:
     assert texts == [stored.describe_value(value) for value in DIFFERENT]
 
 
+@pytest.mark.usefixtures("as_package")
 def test_functions_differ_by_what_they_refer_to() -> None:
     def make(number: int, operation: Callable[[int, int], int]) -> Callable[[int], int]:
         def inner(x: int) -> int:
             return operation(x, number)
 
-        inner.__module__ = "vkdispatch.tests"
         return inner
 
     functions = [make(1, operator.add), make(2, operator.add), make(1, operator.mul)]
@@ -210,12 +216,48 @@ def test_functions_differ_by_what_they_refer_to() -> None:
     assert stored.describe_value(make(1, operator.add)) == stored.describe_value(functions[0])
 
 
+@pytest.mark.usefixtures("as_package")
 def test_functions_of_one_line_differ() -> None:
     text = "[lambda: vc.exp, lambda: vc.log, lambda: 1, lambda: 2, lambda: (lambda: 3), lambda: (lambda: 4)]"
     functions: list[Any] = eval(text, {"vc": vc})
-    for function in functions:
-        function.__module__ = "vkdispatch.tests"
     assert len({stored.describe_value(function) for function in functions}) == len(functions)
+
+
+def test_a_wrapper_of_a_user_has_no_text() -> None:
+    @functools.wraps(vc.sin)
+    def wrapper(x: Any) -> Any:
+        return vc.sin(x) + 1
+
+    with pytest.raises(stored._UnknownError):
+        stored.describe_value(wrapper)
+
+
+def test_files_newer_than_the_import_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stored._describe_code.__wrapped__() is not None
+    monkeypatch.setattr(stored, "IMPORTED_AT", 0.0)
+    assert stored._describe_code.__wrapped__() is None
+
+
+def test_checks_are_not_those_of_earlier_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vkdispatch.families import kernels
+
+    plain = kernels._make_clear_kernel(vd.uint32)
+    monkeypatch.setenv("VKDISPATCH_CHECK", "bounds")
+    checked = kernels._make_clear_kernel(vd.uint32)
+    assert checked._kernel.program.observation is not None
+    monkeypatch.delenv("VKDISPATCH_CHECK")
+    assert kernels._make_clear_kernel(vd.uint32) is plain
+    assert plain._kernel.program.observation is None
+
+
+def test_functions_are_glsl_in_threads_that_write_another_language() -> None:
+    x = vd.asbuffer(np.arange(333, dtype=np.float64))
+    vc.set_codegen_backend(vc.CUDABackend())
+    try:
+        assert float(vd.sum(x, axis=0, keepdims=True)) == 333 * 332 / 2
+    finally:
+        vc.set_codegen_backend(None)
+    assert float(vd.sum(x, axis=0, keepdims=True)) == 333 * 332 / 2
 
 
 def test_a_value_that_holds_itself_has_a_text() -> None:
@@ -241,17 +283,17 @@ def test_nothing_is_kept_for_maps_of_users() -> None:
 def test_nothing_is_kept_under_other_numbers_or_forced_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.get_context()
     monkeypatch.setattr(tuning, "_changes", 0)
-    assert stored._find_place(context) is not None
+    assert stored._find_key(context) is not None
     monkeypatch.setattr(variants, "_FORCED", frozenset({"wide"}))
-    assert stored._find_place(context) is None
+    assert stored._find_key(context) is None
     monkeypatch.setattr(variants, "_FORCED", frozenset())
     monkeypatch.setattr(tuning, "_changes", 1)
-    assert stored._find_place(context) is None
-    assert stored._find_place(None) is None
+    assert stored._find_key(context) is None
+    assert stored._find_key(None) is None
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
     monkeypatch.setattr(tuning, "_changes", 0)
     monkeypatch.delitem(context.kept, stored._STATE_KEY)
-    assert stored._find_place(context) is None
+    assert stored._find_key(context) is None
     monkeypatch.delitem(context.kept, stored._STATE_KEY)
 
 

@@ -8,6 +8,7 @@ import operator
 import os
 import re
 import sys
+import time
 from _thread import _local, allocate_lock
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -16,6 +17,10 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import threading
+
+
+IMPORTED_AT = time.time()
+"""When the package was imported, as files have their times."""
 
 
 # ---- Integers that callers give: Python's and NumPy's, but no booleans -----------------------------------

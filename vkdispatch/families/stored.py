@@ -1,7 +1,7 @@
 """Makers of kernels whose results are kept on disk, so that a later process need not trace them."""
 
+import contextlib
 import functools
-import inspect
 import io
 import os
 import pickle
@@ -9,8 +9,7 @@ import sys
 import types
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
@@ -23,9 +22,13 @@ from vkdispatch.base.devices import identify_devices
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process import IMPORTED_AT
+from vkdispatch.base.record import record
+from vkdispatch.codegen.backends import GLSLBackend, get_codegen_backend, set_codegen_backend
 from vkdispatch.families import tuning
 from vkdispatch.shader import variants
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.stored import StoredKernel, StoredProgram, describe_stored
 
@@ -42,6 +45,9 @@ class _UnknownError(Exception):
 _PLAIN = (type(None), bool, int, str, bytes, float, complex)
 _PACKAGE = "vkdispatch."
 _CALLABLES = ("_operator", "math", "builtins")
+_ROOT = os.path.dirname(os.path.abspath(vkdispatch.__file__))
+# Of the package's functions: `functools.wraps` lets others have their module.
+_FOLDERS = (_ROOT + os.sep,)
 
 
 def describe_value(value: Any, around: tuple[Any, ...] = ()) -> str:
@@ -84,7 +90,7 @@ def _take_apart(value: Any, kind: type[Any]) -> str | Iterable[Any]:
     if kind is functools.partial:
         return value.func, value.args, value.keywords
     if kind is types.FunctionType:
-        return _take_function_apart(inspect.unwrap(value))
+        return _take_function_apart(value)
     if kind is types.MethodType:
         return value.__func__, value.__self__
     if kind is types.BuiltinFunctionType and value.__module__ in _CALLABLES:
@@ -113,7 +119,9 @@ def _describe_type(kind: type[Any]) -> str:
 
 
 def _take_function_apart(function: Any) -> Iterable[Any]:
-    if not (function.__module__ or "").startswith(_PACKAGE):
+    if function.__code__.co_filename == contextlib.__file__:
+        return ("decorated by a context", function.__wrapped__)  # `fixed_place`, which changes no kernel
+    if not function.__code__.co_filename.startswith(_FOLDERS):
         raise _UnknownError(function)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     code = _take_code_apart(function.__code__)
@@ -123,9 +131,10 @@ def _take_function_apart(function: Any) -> Iterable[Any]:
 def _take_code_apart(code: types.CodeType) -> tuple[Any, ...]:
     """Return what tells a function from others in its line, such as the next one of a table of lambdas."""
     constants = [
-        _take_code_apart(constant) if isinstance(constant, types.CodeType) else repr(constant)
+        _take_code_apart(constant)
+        if isinstance(constant, types.CodeType)
+        else repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
         for constant in code.co_consts
-        if not isinstance(constant, frozenset)
     ]
     return code.co_firstlineno, zlib.crc32(code.co_code), code.co_names, code.co_freevars, constants
 
@@ -140,47 +149,75 @@ _NEUTRAL = ("VKDISPATCH_CACHE", "VKDISPATCH_TRACE")
 
 
 @functools.cache
-def _describe_code() -> str:
-    """Return what changes whenever a module of this package, Python or NumPy does."""
-    root = os.path.dirname(os.path.abspath(vkdispatch.__file__))
+def _describe_code() -> str | None:
+    """Return what changes whenever a module of this package, Python or NumPy does.
+
+    None if a file has changed since the package was imported: what runs here may be what it was before.
+    """
     files = [native.__file__] if getattr(native, "__file__", None) else []
-    folders = [root]
+    folders = [_ROOT]
     while folders:
         for item in os.scandir(folders.pop()):
             if item.is_dir(follow_symlinks=False):
                 folders.append(item.path)
             elif item.name.endswith(".py"):
                 files.append(item.path)
-    statuses = map(os.stat, sorted(files))
+    statuses = [os.stat(file) for file in sorted(files)]
+    if max(status.st_mtime for status in statuses) > IMPORTED_AT:
+        return None
     texts = (f"{status.st_size} {status.st_mtime_ns}" for status in statuses)
-    return "\n".join((root, sys.version, np.__version__, *texts))
+    return "\n".join((_ROOT, sys.version, np.__version__, *texts))
 
 
-# Of a context: how often numbers had changed, and what its kernels depend on.
-_Known = tuple[int, str | None]
+@record
+class _Setting:
+    """What kernels of a context depend on besides the arguments of makers.
+
+    Attributes
+    ----------
+    devices
+        The devices and their facts; "" without a context.
+    key
+        Those, the code, the numbers and the environment, for keys on disk; None where nothing is kept.
+    changes
+        How often tuning numbers had changed in this process.
+    """
+
+    devices: str = ""
+    key: str | None = None
+    changes: int = 0
 
 
-def _find_place(context: Context | None) -> str | None:
-    """Return what kernels of a context depend on besides the arguments of makers; None keeps nothing."""
-    if context is None or variants._FORCED:
-        return None
-    known: _Known | None = context.kept.get(_STATE_KEY)
-    if known is None or known[0] != tuning.count_changes():
-        known = tuning.count_changes(), _describe_place(context)
-        context.kept[_STATE_KEY] = known
-    return known[1]
+_NO_SETTING = _Setting()
 
 
-def _describe_place(context: Context) -> str | None:
-    if not context.runs or tuning.count_changes() or not disk_cache.is_enabled():
-        return None
-    settings = [
-        f"{name}={value}"
-        for name, value in sorted(os.environ.items())
-        if name.startswith("VKDISPATCH_") and name not in _NEUTRAL
-    ]
-    devices = identify_devices(context.device_infos), describe_value(tuning.device_facts(context))
-    return "\n".join((*devices, _describe_code(), tuning.describe_kept(context), *settings))
+def _find_setting(context: Context | None) -> _Setting:
+    """Return the setting of a context, which is described once."""
+    if context is None:
+        return _NO_SETTING
+    known: _Setting | None = context.kept.get(_STATE_KEY)
+    if known is None or known.changes != tuning.count_changes():
+        known = context.kept[_STATE_KEY] = _describe_setting(context)
+    return known
+
+
+def _describe_setting(context: Context) -> _Setting:
+    changes, key = tuning.count_changes(), None
+    devices = f"{identify_devices(context.device_infos)}\n{describe_value(tuning.device_facts(context))}"
+    code = _describe_code() if context.runs and not changes and disk_cache.is_enabled() else None
+    if code is not None:
+        variables = [
+            f"{name}={value}"
+            for name, value in sorted(os.environ.items())
+            if name.startswith("VKDISPATCH_") and name not in _NEUTRAL
+        ]
+        key = "\n".join((devices, code, tuning.describe_kept(context), *variables))
+    return _Setting(devices, key, changes)
+
+
+def _find_key(context: Context | None) -> str | None:
+    """Return the key of what is kept for a context; None where nothing is kept."""
+    return None if variants._FORCED or is_checking() else _find_setting(context).key
 
 
 # ---- Kernels that are made once, in this process and on this machine -------------------------------------
@@ -219,22 +256,38 @@ def store_all_results(make: Callable[_P, _Result_co]) -> Maker[_P, _Result_co]:
 
 def _store(make: Callable[_P, _Result_co], most: int | None) -> Maker[_P, _Result_co]:
     @functools.lru_cache(most)
-    def find(place: str | None, *args: Any, **options: Any) -> Any:
+    def find(key: str | None, devices: str, checks: bool, *args: Any, **options: Any) -> Any:
         maker = functools.partial(make, *args, **options)
-        return maker() if place is None else _Shelf.find(maker, place)
+        with _tracing_glsl():
+            return maker() if key is None else _Shelf.find(maker, key)
 
     @functools.wraps(make)
     def call(*args: Any, **options: Any) -> Any:
-        return find(_find_place(find_current_context()), *args, **options)
+        context = find_current_context()
+        return find(_find_key(context), _find_setting(context).devices, is_checking(), *args, **options)
 
     maker: Any = call
     maker.cache_info, maker.cache_clear = find.cache_info, find.cache_clear
     return cast(Maker[_P, _Result_co], call)
 
 
-def _describe_call(make: Callable[[], Any], place: str) -> str | None:
+@contextlib.contextmanager
+def _tracing_glsl() -> Iterator[None]:
+    """Trace for Vulkan, whatever language this thread has chosen for its own kernels."""
+    chosen = get_codegen_backend()
+    if isinstance(chosen, GLSLBackend):
+        yield
+        return
+    set_codegen_backend(None)
     try:
-        return f"{describe_value(make)}\n{place}"
+        yield
+    finally:
+        set_codegen_backend(chosen)
+
+
+def _describe_call(make: Callable[[], Any], key: str) -> str | None:
+    try:
+        return f"{describe_value(make)}\n{key}"
     except _UnknownError:
         return None
 
@@ -242,34 +295,37 @@ def _describe_call(make: Callable[[], Any], place: str) -> str | None:
 class _Shelf:
     """What a maker has made: kernels, and objects that hold them."""
 
-    def __init__(self, make: Callable[[], Any], place: str, key: str) -> None:
-        self._make, self._place, self._key = make, place, key
+    def __init__(self, make: Callable[[], Any], setting: str, key: str) -> None:
+        self._make, self._setting, self._key = make, setting, key
         self._context = weakref.ref(get_context())
-        self._lock = RLock()
+        self.lock = RLock()
         self._content = b""
         self.kernels: list[StoredKernel] = []
         self._programs: list[TracedProgram] = []
 
     @classmethod
-    def find(cls, make: Callable[[], Any], place: str) -> Any:
+    def find(cls, make: Callable[[], Any], setting: str) -> Any:
         """Return what is kept on disk, or make it."""
-        key = _describe_call(make, place)
+        key = _describe_call(make, setting)
         if key is None:
             return make()
-        shelf = cls(make, place, key)
+        shelf = cls(make, setting, key)
         data = disk_cache.load(_KIND, key)
         if data is not None:
             # its digest is right; so something else wrote it, such as a debugger's patched module
-            with suppress(
-                pickle.UnpicklingError, AttributeError, EOFError, ImportError, TypeError, ValueError
+            with contextlib.suppress(
+                *(pickle.UnpicklingError, AttributeError, EOFError, ImportError, LookupError),
+                *(TypeError, ValueError),
             ):
                 return shelf._read(data)
         return shelf._fill()
 
     def _read(self, data: bytes) -> Any:
-        self._content, self.kernels = pickle.loads(data)
-        programs = [StoredProgram(kernel, self, number) for number, kernel in enumerate(self.kernels)]
-        return _Reader(self._content, programs).load()
+        content, kernels = pickle.loads(data)
+        programs = [StoredProgram(kernel, self, number) for number, kernel in enumerate(kernels)]
+        result = _Reader(content, programs).load()
+        self._content, self.kernels = content, kernels
+        return result
 
     def _fill(self) -> Any:
         """Make the kernels, whose variants are kept when they are compiled."""
@@ -279,8 +335,7 @@ class _Shelf:
             return made
         for number, function in enumerate(functions):
             program = cast("TracedProgram", function._kernel.program)
-            sizes = function.local_size, function.workgroups, function.exec_size
-            self.kernels.append(describe_stored(program, sizes, function.internal))
+            self.kernels.append(_describe_kernel(function))
             function._kernel.program = StoredProgram(self.kernels[-1], self, number, program)
         if not functions:
             self.save()  # no kernel will be compiled
@@ -299,28 +354,41 @@ class _Shelf:
 
     def fits(self, context: Context) -> bool:
         """Whether the kernels are kept for the devices of a context."""
-        return _find_place(context) == self._place
+        return _find_key(context) == self._setting
 
     def trace(self, number: int) -> "TracedProgram":
         """Trace the kernels, and return the program of the one with this number."""
-        with self._lock:
+        with self.lock:
             if not self._programs:
                 context = self._context()
-                with use_context(get_context() if context is None or not context.usable else context):
-                    functions = self._write(self._make()) or []
-                for function, stored in zip(functions, self.kernels, strict=True):
-                    if function._kernel.parameters != stored.parameters:
-                        raise UsageError(
-                            f"{stored.who}: numbers that it was planned with have changed since; call the "
-                            "function again"
-                        )
-                self._programs = [cast("TracedProgram", function._kernel.program) for function in functions]
+                usable = get_context() if context is None or not context.usable else context
+                with use_context(usable), _tracing_glsl():
+                    functions = self._write(self._make())
+                made = map(_describe_kernel, functions or ())
+                if [*map(_find_facts, made)] != [*map(_find_facts, self.kernels)]:
+                    raise UsageError(
+                        f"{self.kernels[number].who}: numbers that it was planned with have changed since; "
+                        "call the function again"
+                    )
+                self._programs = [
+                    cast("TracedProgram", function._kernel.program) for function in functions or ()
+                ]
             return self._programs[number]
 
     def save(self) -> None:
         """Write what is known of the kernels to the disk."""
-        with self._lock:
+        with self.lock:
             disk_cache.store(_KIND, self._key, pickle.dumps((self._content, self.kernels), 5))
+
+
+def _describe_kernel(function: ShaderFunction) -> StoredKernel:
+    program = cast("TracedProgram", function._kernel.program)
+    sizes = function.local_size, function.workgroups, function.exec_size
+    return describe_stored(program, sizes, function.internal)
+
+
+def _find_facts(kernel: StoredKernel) -> tuple[Any, ...]:
+    return kernel.name, kernel.sizes, kernel.parameters, len(kernel.constants), kernel.fills_tiles
 
 
 class _Writer(pickle.Pickler):

@@ -61,7 +61,15 @@ class StoredKernel:
 
 
 class Shelf(Protocol):
-    """Where a kernel is kept, with the kernels that were made together with it."""
+    """Where a kernel is kept, with the kernels that were made together with it.
+
+    Attributes
+    ----------
+    lock
+        Held while what is known of a kernel changes or is written.
+    """
+
+    lock: Any
 
     def fits(self, context: Context) -> bool:
         """Whether the kernel is kept for the devices of a context."""
@@ -158,7 +166,9 @@ class StoredProgram(Program):
         guard = self.traced.loop_guard(context, variant)
         if fits:
             nowhere = () if guard is None else (None,) * len(guard.places)
-            guards[variant.wide] = None if guard is None else replace(guard, description=None, places=nowhere)
+            kept = None if guard is None else replace(guard, description=None, places=nowhere)
+            with self._shelf.lock:
+                guards[variant.wide] = kept
         return guard
 
     def compile(
@@ -176,8 +186,10 @@ class StoredProgram(Program):
         if fits:
             self.loop_guard(context, variant)
             # places in Python are for messages of compilers, which this code has passed
-            stored.codes[key] = replace(code, source=replace(code.source, line_map=()), times=(), form=None)
-            self._shelf.save()
+            kept = replace(code, source=replace(code.source, line_map=()), times=(), form=None)
+            with self._shelf.lock:
+                stored.codes[key] = kept
+                self._shelf.save()
         return kernel
 
 
