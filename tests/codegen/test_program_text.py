@@ -120,3 +120,22 @@ def test_types_that_literals_do_not_show() -> None:
     text = text_of(kernel.shader_description.kernel)
     assert "vec4(1.0, 2.0, 3.0, 4.0).zyxw" in text
     assert "y[0] = int32(x[1].y)" in text
+
+
+def test_operators_hold_together_as_they_are_read() -> None:
+    @vd.shader("x.size")
+    def kernel(x: Buff[i32]) -> None:
+        a, b, c = x[0], x[1], x[2]
+        x[3] = (a | b) & c
+        x[4] = a | b & c
+        x[5] = (a ^ b) & c
+        x[6] = (a & b) << c
+        x[7] = (a - b) - c
+        x[8] = a - (b - c)
+
+    text = text_of(kernel.shader_description.kernel)
+    for line in (
+        *("x[3] = (var0 | var1) & var2", "x[4] = var0 | var1 & var2", "x[5] = (var0 ^ var1) & var2"),
+        *("x[6] = (var0 & var1) << var2", "x[7] = var0 - var1 - var2", "x[8] = var0 - (var1 - var2)"),
+    ):
+        assert line in text

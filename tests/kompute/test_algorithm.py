@@ -645,6 +645,10 @@ def test_sizes_of_a_traced_kernel(manager: kp.Manager) -> None:
     algorithm.set_workgroup((1, 1, 1))
     run(manager, algorithm)
     assert out.data().tolist() == [2] * 4 + [1] * 8 + [0] * 52
+    # none are chosen again: the kernel's own size, as when the algorithm was made without
+    algorithm.set_workgroup((0, 0, 0))
+    run(manager, algorithm)
+    assert out.data().tolist() == [3] * 4 + [2] * 4 + [1] * 4 + [0] * 52
 
 
 def test_traced_kernels_that_do_not_match_raise(manager: kp.Manager) -> None:

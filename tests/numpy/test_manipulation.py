@@ -88,6 +88,7 @@ def test_joined_and_repeated() -> None:
         r = m.column_stack([z, z])
         r = m.split(z, [3, 1])
         r = m.split(x, 2, 1)
+        r = m.split(x, np.int64(2), 1)
         r = m.array_split(z, 3)
         r = m.dsplit(x, 2)
         r = m.roll(x, (1, 2), (0, 2))

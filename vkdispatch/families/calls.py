@@ -246,6 +246,7 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 result = recorder[0]
             else:
                 result = _run(recorder, check_and_call, args, kwargs)
+            return cast(_R, given.restore(result, Buffer) if given is not None and given.pairs else result)
         except UnsupportedError as error:
             if error._dtypes:
                 _raise_naming(function, args, kwargs, error)
@@ -254,10 +255,9 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             for refusal in (given and given.refusals) or ():
                 error.add_note(str(refusal))
             raise
-        if given is not None and given.pairs:
-            result = given.restore(result, Buffer)
-            end_visits(get_context())
-        return cast(_R, result)
+        finally:
+            if given is not None and given.pairs:
+                end_visits(get_context())
 
     return call
 

@@ -40,8 +40,8 @@ class Dispatchable(Protocol):
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
 
-    def with_groups(self, groups: Groups) -> "Dispatchable":
-        """Return a copy with other workgroup counts."""
+    def with_groups(self, groups: Groups, *, chosen: bool) -> "Dispatchable":
+        """Return a copy with other workgroup counts, or with its own if the caller has `chosen` none."""
 
     def repeat(self, count: int) -> "Dispatchable | None":
         """Return an equivalent of `count` dispatches in one dispatch, or None if that is impossible."""
@@ -152,7 +152,7 @@ class Algorithm(Opaque):
         requested = _parse_workgroup(workgroup)
         groups = _count_workgroups(requested, self._memories)
         if self._built is not None:
-            self._built = self._built.with_groups(groups)
+            self._built = self._built.with_groups(groups, chosen=requested[0] > 0)
         self._workgroup, self._requested_workgroup = groups, requested
 
     def get_workgroup(self) -> Groups:

@@ -200,7 +200,7 @@ class SpirvDispatch:
         """Append a dispatch to a graph."""
         graph._append_dispatch(self.bound, constants.tobytes() + self.padding, self.groups, True)
 
-    def with_groups(self, groups: Groups) -> "SpirvDispatch":
+    def with_groups(self, groups: Groups, *, chosen: bool) -> "SpirvDispatch":
         """Return a copy with other workgroup counts. Raises RuntimeError if they are too large."""
         other = copy(self)
         other.groups = check_groups(self.bound.plan.context, groups)

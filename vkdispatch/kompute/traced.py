@@ -73,11 +73,9 @@ class TracedDispatch:
             )
         self.positions = frozenset(buffers)
         # Without workgroups: the kernel's own size, or one invocation for each element.
-        self.size: dict[str, Any] = {}
-        if groups is not None:
-            self.size = {"workgroups": groups}
-        elif kernel.exec_size is None and kernel.workgroups is None:
-            self.size = {"exec_size": len(memories[0])}
+        is_sized = kernel.exec_size is not None or kernel.workgroups is not None
+        self.own_size: dict[str, Any] = {} if is_sized else {"exec_size": len(memories[0])}
+        self.size = self.own_size if groups is None else {"workgroups": groups}
 
     def record(self, graph: CommandGraph, constants: Array) -> None:
         """Append a dispatch to a graph."""
@@ -96,10 +94,10 @@ class TracedDispatch:
         except (ValueError, TypeError, VkDispatchError) as error:
             raise KomputeError(f"algorithm: {error}") from error
 
-    def with_groups(self, groups: Groups) -> "TracedDispatch":
-        """Return a copy with other workgroup counts."""
+    def with_groups(self, groups: Groups, *, chosen: bool) -> "TracedDispatch":
+        """Return a copy with other workgroup counts, or with the kernel's own size."""
         other = copy(self)
-        other.size = {"workgroups": groups}
+        other.size = {"workgroups": groups} if chosen else self.own_size
         return other
 
     def repeat(self, count: int) -> None:

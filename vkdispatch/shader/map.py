@@ -238,9 +238,7 @@ class MappingFunction(Referenced, Listed):
         with vc.scope_block():
             result = self.trace(*variables)
             if result is None:
-                raise ArgumentValueError(
-                    f"map {self.mapping_function.__name__!r} must return a {self.return_type.name}, got None"
-                )
+                raise ArgumentValueError(f"map {self.name!r} must return a {self.return_type.name}, got None")
             register[:] = result
         return register
 

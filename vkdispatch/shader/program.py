@@ -157,7 +157,7 @@ class Program:
 
     @property
     def fills_tiles(self) -> bool:
-        """Whether missing invocations leave gaps in shared memory; see `building.fills_tiles`."""
+        """Whether missing invocations leave gaps in shared memory; see `traced.generation.fills_tiles`."""
         return False
 
     @property

@@ -24,8 +24,8 @@ from vkdispatch.compiler.ir.traversal import expressions_of, nodes, postorder, w
 
 _INDENT = "    "
 # How strongly operators hold together; a selection, as loosely as `&&` does.
-_LOOSE, _PREFIX, _POSTFIX = 1, 8, 9
-_BINARY = {"|": 4, "^": 4, "&": 4, "<<": 5, ">>": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7}
+_LOOSE, _PREFIX, _POSTFIX = 1, 10, 11
+_BINARY = {"|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8, "*": 9, "/": 9, "%": 9}
 _COMPARE = 3
 # Longer texts get a name if they are used again, or anyway.
 _REPEATED, _LONGEST = 20, 72
@@ -187,7 +187,9 @@ class ProgramWriter:
             return _write_literal(value, expr.dtype)
         if op in (Op.BINARY, Op.COMPARE):
             level = _BINARY[str(value)] if op is Op.BINARY else _COMPARE
-            left, right = self._operand(args[0], level), self._operand(args[1], level + 1)
+            # comparisons do not chain
+            left = self._operand(args[0], level + (op is Op.COMPARE))
+            right = self._operand(args[1], level + 1)
             return f"{left} {value} {right}", level
         if op is Op.LOGICAL:
             return f" {value} ".join(self._operand(arg, _COMPARE) for arg in args), _LOOSE

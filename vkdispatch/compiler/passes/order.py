@@ -30,7 +30,7 @@ PASSES = {
     "blocks": "each invocation processes a block of neighbours",
     "coarse": "each invocation processes several elements",
 }
-"""The passes in the order in which they run, and what each does."""
+"""The passes, and what they do."""
 
 TRACE_SECONDS = "seconds of the trace"
 """The fact of a kernel that tells how long its trace took."""
@@ -53,17 +53,20 @@ class _Clock(threading.local):
 
 _clock = _Clock()
 _keepers = 0
+_lock = threading.Lock()
 
 
 @contextmanager
 def keep_steps() -> Iterator[None]:
     """Keep the program before each pass of a block, of any thread, for `list_steps`."""
     global _keepers
-    _keepers += 1
+    with _lock:
+        _keepers += 1
     try:
         yield
     finally:
-        _keepers -= 1
+        with _lock:
+            _keepers -= 1
 
 
 def list_steps(kernel: Kernel) -> list[Step]:

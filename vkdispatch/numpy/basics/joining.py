@@ -227,7 +227,8 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """
     array = require_array(x)
     length = array.shape[manipulation.parse_axis(axis, array.ndim)]
-    if isinstance(indices_or_sections, int) and length % indices_or_sections:
+    is_count = isinstance(indices_or_sections, (int, np.integer)) and indices_or_sections > 0
+    if is_count and length % indices_or_sections:
         raise ArgumentValueError(
             f"indices_or_sections: {length} elements do not part into {indices_or_sections}"
         )
