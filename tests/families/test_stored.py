@@ -238,16 +238,24 @@ def test_files_newer_than_the_import_are_not_trusted(monkeypatch: pytest.MonkeyP
     assert stored._describe_code.__wrapped__() is None
 
 
-def test_checks_are_not_those_of_earlier_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_checks_are_not_those_of_earlier_calls(monkeypatch: pytest.MonkeyPatch, is_kept: bool) -> None:
     from vkdispatch.families import kernels
 
-    plain = kernels._make_clear_kernel(vd.uint32)
+    make = kernels._make_clear_kernel
+    if not is_kept:
+        monkeypatch.setenv("VKDISPATCH_CACHE", "off")
+    monkeypatch.setattr(tuning, "_changes", 0)
+    monkeypatch.delitem(vd.get_context().kept, stored._STATE_KEY, raising=False)
+    make.cache_clear()
+    make(vd.uint32)(vd.asbuffer(np.ones(10, np.uint32)), exec_size=10)  # compiled, so that it is kept
+    plain = make(vd.uint32)
     monkeypatch.setenv("VKDISPATCH_CHECK", "bounds")
-    checked = kernels._make_clear_kernel(vd.uint32)
-    assert checked._kernel.program.observation is not None
+    assert make(vd.uint32)._kernel.program.observation is not None
     monkeypatch.delenv("VKDISPATCH_CHECK")
-    assert kernels._make_clear_kernel(vd.uint32) is plain
+    assert make(vd.uint32) is plain
     assert plain._kernel.program.observation is None
+    monkeypatch.delitem(vd.get_context().kept, stored._STATE_KEY)
 
 
 def test_functions_are_glsl_in_threads_that_write_another_language() -> None:
