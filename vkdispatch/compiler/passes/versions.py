@@ -8,12 +8,12 @@ from vkdispatch.compiler.passes.order import PASSES, list_steps
 
 @record
 class ProgramVersion:
-    """The program of a kernel after a pass, or as it was traced.
+    """The program of a kernel after the pass `name`, or as it was traced ("trace").
 
     Attributes
     ----------
-    name, about
-        The pass, or "trace", and what it does.
+    about
+        What the pass does.
     lines
         The program as text, each line with the place in Python that it comes from.
     """

@@ -24,12 +24,10 @@ from vkdispatch.shader.tracing import describe_form
 
 @record(eq=False, slots=False)
 class KernelExplanation:
-    """What becomes of a kernel.
+    """What becomes of a kernel. It has a `name`, and a `place` where it is defined.
 
     Attributes
     ----------
-    name, place
-        The kernel, and where it is defined.
     form
         Its workgroups and form, and the times of its build.
     programs
