@@ -102,7 +102,7 @@ def read(result: Any) -> list[Any]:
 
 
 def agree(ours: list[Any], others: list[Any]) -> bool:
-    """Whether results are equal, or those of floating-point numbers close to each other."""
+    """Whether results are equal; floating-point results may differ by rounding."""
     for x, y in zip(ours, others, strict=True):
         if x.dtype.kind not in "fc":
             if not np.array_equal(x, y):
@@ -126,12 +126,12 @@ def time_calls(call: Callable[[], Any], count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-def warm_up(call: Callable[[], Any], seconds: float, each: float) -> int:
-    """Call for some seconds; return how many calls a round has that lasts `each`."""
+def warm_up(call: Callable[[], Any], seconds: float, round_seconds: float) -> int:
+    """Call for some seconds. Return how many calls take `round_seconds`."""
     least, end = time_calls(call, 1), time.perf_counter() + seconds
     while time.perf_counter() < end:
-        least = min(least, time_calls(call, max(1, min(200, int(each / least)))))
-    return max(1, min(1000, int(each / least)))
+        least = min(least, time_calls(call, max(1, min(200, int(round_seconds / least)))))
+    return max(1, min(1000, int(round_seconds / least)))
 
 
 _Enter = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -151,7 +151,7 @@ def alternate(plans: tuple[_Plan, _Plan], effort: Effort) -> list[list[float]]:
         for number in (0, 1) if len(times[0]) % 2 else (1, 0):
             enter, call = plans[number]
             with enter():
-                time_calls(call, 1)  # plans the call anew
+                time_calls(call, 1)  # the first call under other plans
                 times[number].append(time_calls(call, counts[number]))
     return times
 
@@ -188,7 +188,7 @@ def try_case(trial: Trial, case: Case, *, is_cpu: bool, plans_only: bool = False
         work.reset()
         plain = contextlib.nullcontext
         times = alternate(((plain, replays[0]), (plain, replays[1])), effort)
-        times = [[seconds / _RECORDED for seconds in each] for each in times]
+        times = [[seconds / _RECORDED for seconds in plan_times] for plan_times in times]
         yield _make_row(trial, case, "graph", times, names)
 
 

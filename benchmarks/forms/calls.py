@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 @contextlib.contextmanager
-def patched(module: Any, **attributes: Any) -> Iterator[None]:
+def patch_attributes(module: Any, **attributes: Any) -> Iterator[None]:
     """Replace attributes of a module or a class for a while."""
     before = {name: getattr(module, name) for name in attributes}
     for name, value in attributes.items():
@@ -82,13 +82,13 @@ def _text(shape: tuple[int, ...], kind: Any) -> str:
 
 def on(function: str, *shape: int, kind: Any = np.float32, **options: Any) -> Case:
     """Return a call of a function of one array."""
-    told = "".join(f", {name}={value}" for name, value in options.items())
+    shown = "".join(f", {name}={value}" for name, value in options.items())
 
     def make() -> Work:
         x = vd.asbuffer(_values(shape, kind))
         return Work(partial(getattr(vd, function), x, **options))
 
-    return Case(f"{function}({_text(shape, kind)}{told})", make)
+    return Case(f"{function}({_text(shape, kind)}{shown})", make)
 
 
 def product(a: tuple[int, ...], b: tuple[int, ...], kind: Any = np.float32, **options: Any) -> Case:
@@ -99,12 +99,12 @@ def product(a: tuple[int, ...], b: tuple[int, ...], kind: Any = np.float32, **op
         left, right = (vd.asbuffer((_values(shape) / 8).astype(kind)) for shape in (a, b))
         return Work(lambda: vd.matmul(left, right, **options))
 
-    told = "".join(f", {name}" for name in options)
-    return Case(f"matmul({_text(a, np.float32)} @ {_text(b, kind)}{told})", make)
+    shown = "".join(f", {name}" for name in options)
+    return Case(f"matmul({_text(a, np.float32)} @ {_text(b, kind)}{shown})", make)
 
 
 def transform(function: str, *shape: int, kind: Any = np.complex64, **options: Any) -> Case:
-    """Return a transform in place. Values stay of one size, but for those of `irfft`, which grow."""
+    """Return a transform in place. Repeated transforms keep the size of the values, except for `irfft`."""
     is_real = function in ("rfft", "irfft")
 
     def make() -> Work:
@@ -263,7 +263,7 @@ def _make_axpy(size: int, kind: Any) -> Work:
     zeros = np.zeros(size, kind)
     calls = (
         make_call(nullcontext),
-        make_call(lambda: patched(_program, choose_coarsening=lambda *_: UNCOARSENED)),
+        make_call(lambda: patch_attributes(_program, choose_coarsening=lambda *_: UNCOARSENED)),
     )
     return Work(calls[0], calls[1], lambda: y.write(zeros))
 

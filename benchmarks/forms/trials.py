@@ -621,8 +621,8 @@ _OTHERS = (
         "Kompute: repeated dispatches of a sequence become one",
         "a dispatch and a barrier each",
         nullcontext,
-        gpu=tuple(sequence(*each) for each in (*SEQUENCES, ("steps", 1 << 21, 20))),
-        cpu=tuple(sequence(*each) for each in (*SEQUENCES, ("steps", 1 << 18, 20))),
+        gpu=tuple(sequence(*arguments) for arguments in (*SEQUENCES, ("steps", 1 << 21, 20))),
+        cpu=tuple(sequence(*arguments) for arguments in (*SEQUENCES, ("steps", 1 << 18, 20))),
     ),
 )
 

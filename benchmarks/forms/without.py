@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import vkdispatch as vd
-from benchmarks.forms.calls import patched
+from benchmarks.forms.calls import patch_attributes
 from vkdispatch.base.record import replace
 
 # Not by name: some names of modules are names of functions in their packages as well.
@@ -25,7 +25,7 @@ _tokens = count()
 
 def patch(module: Any, **attributes: Any) -> Callable[[], AbstractContextManager[None]]:
     """Return what replaces attributes of a module for a while."""
-    return lambda: patched(module, **attributes)
+    return lambda: patch_attributes(module, **attributes)
 
 
 def patch_transforms(module: Any, **attributes: Any) -> Callable[[], AbstractContextManager[None]]:
@@ -34,7 +34,10 @@ def patch_transforms(module: Any, **attributes: Any) -> Callable[[], AbstractCon
 
     @contextlib.contextmanager
     def enter() -> Iterator[None]:
-        with patched(_passes, device_limits=lambda: (*limits(), token)), patched(module, **attributes):
+        with (
+            patch_attributes(_passes, device_limits=lambda: (*limits(), token)),
+            patch_attributes(module, **attributes),
+        ):
             yield
 
     return enter

@@ -63,6 +63,10 @@ print(json.dumps({"wrong": wrong, "traced": "vkdispatch.codegen.language" in sys
 """
 
 
+def _find_key(context: Any) -> str | None:
+    return stored._find_key(stored._find_setting(context), checks=False)
+
+
 def _run(program: str, folder: Path, **variables: str) -> dict[str, Any]:
     environment = {**os.environ, "VKDISPATCH_CACHE": str(folder), **variables}
     done = subprocess.run(
@@ -116,7 +120,7 @@ def test_what_was_not_traced_answers_as_if_it_was(tmp_path: Path) -> None:
 
 @pytest.fixture
 def as_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take functions of this file, and those of texts, for functions of the package."""
+    """Treat functions of this file, and those made by `eval`, as functions of the package."""
     monkeypatch.setattr(stored, "_FOLDERS", (*stored._FOLDERS, __file__, "<string>"))
 
 
@@ -291,17 +295,17 @@ def test_nothing_is_kept_for_maps_of_users() -> None:
 def test_nothing_is_kept_under_other_numbers_or_forced_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.get_context()
     monkeypatch.setattr(tuning, "_changes", 0)
-    assert stored._find_key(context) is not None
+    assert _find_key(context) is not None
     monkeypatch.setattr(variants, "_FORCED", frozenset({"wide"}))
-    assert stored._find_key(context) is None
+    assert _find_key(context) is None
     monkeypatch.setattr(variants, "_FORCED", frozenset())
     monkeypatch.setattr(tuning, "_changes", 1)
-    assert stored._find_key(context) is None
-    assert stored._find_key(None) is None
+    assert _find_key(context) is None
+    assert _find_key(None) is None
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
     monkeypatch.setattr(tuning, "_changes", 0)
     monkeypatch.delitem(context.kept, stored._STATE_KEY)
-    assert stored._find_key(context) is None
+    assert _find_key(context) is None
     monkeypatch.delitem(context.kept, stored._STATE_KEY)
 
 

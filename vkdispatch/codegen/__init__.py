@@ -23,9 +23,10 @@ else:
         if name.startswith("__") and name != "__all__":
             return _refuse(name)
         language = _import_module("vkdispatch.codegen.language")
-        names = {name: getattr(language, name) for name in language.__all__}
-        globals().update(names, __all__=language.__all__)
-        return names[name] if name in names else globals()[name] if name in globals() else _refuse(name)
+        names = globals()
+        names.update({known: getattr(language, known) for known in language.__all__})
+        names["__all__"] = language.__all__
+        return names[name] if name in names else _refuse(name)
 
     def __dir__() -> list[str]:
         names = __getattr__("__all__")

@@ -194,7 +194,7 @@ def format_bytes(count: float) -> str:
 class Recording:
     """Records everything that a context runs, until `stop`.
 
-    `facts` are those of kernels by number of their plan, and of those that are built meanwhile.
+    `facts` has the facts of all kernels by the number of their plan, including those built meanwhile.
     """
 
     def __init__(self, context: Context) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch import control_flow
 from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
@@ -15,8 +16,35 @@ from vkdispatch.shader.map import mapped_index
 # ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------
 
 
+_Trace = Callable[[Sequence[Any], Any], object]
+
+
+def _trace_map(
+    names: Sequence[str],
+    annotations: Sequence[Annotation],
+    trace: _Trace,
+    wrap: Callable[[Any], Any] = lambda variable: variable,
+) -> tuple[list[Any], ShaderDescription, Register]:
+    """Trace a map in a kernel of its own. Return its arguments, the kernel, and the register of the index.
+
+    `wrap` makes the arguments of the variables of the kernel.
+    """
+    registers: list[Any] = []
+
+    def probe(*arguments: Any) -> None:
+        index = vc.global_invocation_id().x.to_register()
+        registers.append(index.expr.value)
+        trace(arguments, vc.ShaderVariable(index.expr))
+
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = [*map(wrap, context.declare_input_arguments(list(annotations), list(names)))]
+        control_flow.prepare_kernel(probe, rewrite=True)(*arguments)
+        description = context.get_description("probe")
+    return arguments, description, registers[0]
+
+
 def find_accesses(
-    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
+    names: Sequence[str], annotations: Sequence[Annotation], trace: _Trace
 ) -> tuple[Access, ...]:
     """Return how a map uses each of its arguments.
 
@@ -27,18 +55,8 @@ def find_accesses(
     trace
         Traces the map, given variables for the arguments and a mapped index.
     """
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        variables = context.declare_input_arguments(list(annotations), list(names))
-        mapped: list[Any] = []
-
-        def probe(*traced: Any) -> None:
-            index = vc.global_invocation_id().x.to_register()
-            mapped.append(index.expr.value)
-            trace(traced, vc.ShaderVariable(index.expr))
-
-        control_flow.prepare_kernel(probe, rewrite=True)(*variables)
-        description = context.get_description("probe")
-    elsewhere = _find_elsewhere(description.kernel, mapped[0])
+    variables, description, mapped = _trace_map(names, annotations, trace)
+    elsewhere = _find_elsewhere(description.kernel, mapped)
     touched = description.binding_access[description.resource_binding_base :]
     return tuple(
         Access(variable.storage.index not in elsewhere, touched[variable.storage.index][1])
@@ -102,9 +120,9 @@ def forget_element(variable: Any) -> Any:
 
 
 def find_uses(
-    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
+    names: Sequence[str], annotations: Sequence[Annotation], trace: _Trace
 ) -> tuple[list[int], bool, bool]:
-    """Find how a map uses its arguments, which are those of `find_accesses`.
+    """Find how a map uses its arguments. The parameters are those of `find_accesses`.
 
     Returns
     -------
@@ -115,23 +133,16 @@ def find_uses(
     bool
         Whether it uses the index other than to access buffers.
     """
-    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        arguments = context.declare_input_arguments(list(annotations), list(names))
-        wrapped = [KnownElement(item) if type(item) is BufferVariable else item for item in arguments]
-        registers: list[Any] = []
 
-        def probe(*variables: Any) -> None:
-            index = vc.global_invocation_id().x.to_register()
-            registers.append(index.expr.value)
-            trace(variables, vc.ShaderVariable(index.expr))
+    def wrap(variable: Any) -> Any:
+        return KnownElement(variable) if type(variable) is BufferVariable else variable
 
-        control_flow.prepare_kernel(probe, rewrite=True)(*wrapped)
-        description = context.get_description("probe")
+    arguments, description, mapped = _trace_map(names, annotations, trace, wrap)
     is_writing = any(writes for _, writes in description.binding_access)
     read = [
-        i for i, argument in enumerate(wrapped) if isinstance(argument, KnownElement) and argument.is_read
+        i for i, argument in enumerate(arguments) if isinstance(argument, KnownElement) and argument.is_read
     ]
-    return read, is_writing, _is_used_elsewhere(description.kernel, registers[0])
+    return read, is_writing, _is_used_elsewhere(description.kernel, mapped)
 
 
 def _is_used_elsewhere(traced: Kernel, register: Register) -> bool:

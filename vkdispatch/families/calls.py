@@ -329,17 +329,18 @@ class _Parameters:
     mapped: frozenset[str]
 
 
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _MORE = "*"  # the arguments behind the positional parameters
 _AS_BUFFERS = (Any, Buffer, RFFTBuffer, MappingFunction)
 
 
 @functools.cache
 def _read_parameters(function: Callable[..., Any]) -> _Parameters:
-    parameters = inspect.signature(function).parameters.values()
-    kinds = {parameter.name: set(_list_kinds(parameter.annotation)) for parameter in parameters}
+    parameters = inspect.signature(function).parameters
+    kinds = {name: set(_list_kinds(parameter.annotation)) for name, parameter in parameters.items()}
     kinds[_MORE] = {Any}
     return _Parameters(
-        tuple(each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        tuple(name for name, parameter in parameters.items() if parameter.kind is _POSITIONAL),
         *(
             frozenset(name for name, parts in kinds.items() if not parts.isdisjoint(wanted))
             for wanted in (_AS_BUFFERS, (np.ndarray,), (MappedArray,))

@@ -235,7 +235,7 @@ def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
     parts = ("length", "step", "multiplier", "shift")[: 4 if is_narrow else 2]
     names = [MapName(f"{part}{k}") for part in parts for k in range(part != "step", count)]
 
-    def strided(*variables: Any) -> Any:
+    def read_strided(*variables: Any) -> Any:
         from vkdispatch.families.accesses import forget_element  # something is traced
 
         inner = len(source.annotations)
@@ -256,11 +256,11 @@ def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
             return source.mapping.trace(*map(forget_element, variables[:inner]))
 
     mapped = source.mapping.mapping_function
-    strided.__name__ = strided.__qualname__ = _name(source.mapping)
-    strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
-    _name_parameters(strided, [*source.names, *names])
+    read_strided.__name__ = read_strided.__qualname__ = _name(source.mapping)
+    read_strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
+    _name_parameters(read_strided, [*source.names, *names])
     annotations = [*source.annotations, *[constant[uint32]] * len(names)]
-    mapping = MappingFunction(annotations, source.out_type, strided)
+    mapping = MappingFunction(annotations, source.out_type, read_strided)
     return make_source(mapping, source.out_type, is_plain=False)
 
 

@@ -30,7 +30,7 @@ from vkdispatch.shader import variants
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.stored import StoredKernel, StoredProgram, describe_stored
+from vkdispatch.shader.stored import StoredKernel, StoredProgram
 
 if TYPE_CHECKING:
     from vkdispatch.shader.traced.program import TracedProgram
@@ -215,9 +215,9 @@ def _describe_setting(context: Context) -> _Setting:
     return _Setting(devices, key, changes)
 
 
-def _find_key(context: Context | None) -> str | None:
-    """Return the key of what is kept for a context; None where nothing is kept."""
-    return None if variants._FORCED or is_checking() else _find_setting(context).key
+def _find_key(setting: _Setting, *, checks: bool) -> str | None:
+    """Return the key of what is kept in a setting; None where nothing is kept."""
+    return None if checks or variants._FORCED else setting.key
 
 
 # ---- Kernels that are made once, in this process and on this machine -------------------------------------
@@ -263,8 +263,8 @@ def _store(make: Callable[_P, _Result_co], most: int | None) -> Maker[_P, _Resul
 
     @functools.wraps(make)
     def call(*args: Any, **options: Any) -> Any:
-        context = find_current_context()
-        return find(_find_key(context), _find_setting(context).devices, is_checking(), *args, **options)
+        setting, checks = _find_setting(find_current_context()), is_checking()
+        return find(_find_key(setting, checks=checks), setting.devices, checks, *args, **options)
 
     maker: Any = call
     maker.cache_info, maker.cache_clear = find.cache_info, find.cache_clear
@@ -354,7 +354,7 @@ class _Shelf:
 
     def fits(self, context: Context) -> bool:
         """Whether the kernels are kept for the devices of a context."""
-        return _find_key(context) == self._setting
+        return _find_key(_find_setting(context), checks=is_checking()) == self._setting
 
     def trace(self, number: int) -> "TracedProgram":
         """Trace the kernels, and return the program of the one with this number."""
@@ -382,9 +382,20 @@ class _Shelf:
 
 
 def _describe_kernel(function: ShaderFunction) -> StoredKernel:
+    """Return what is kept of a traced kernel before any variant is compiled."""
     program = cast("TracedProgram", function._kernel.program)
-    sizes = function.local_size, function.workgroups, function.exec_size
-    return describe_stored(program, sizes, function.internal)
+    return StoredKernel(
+        program.name,
+        program.place,
+        program.who,
+        (function.local_size, function.workgroups, function.exec_size),
+        program.parameters,
+        program.constants,
+        program.binding_base,
+        function.internal,
+        program.depends_on_workgroups(),
+        program.fills_tiles,
+    )
 
 
 def _find_facts(kernel: StoredKernel) -> tuple[Any, ...]:

@@ -345,8 +345,7 @@ class LaunchableKernel:
                 kernel = self._compile(context, state, local_size, variant)
                 times = kernel.times or (("build", perf_counter() - begin),)
                 build = self.program.note_build(self.who, variant, local_size, times)
-                form = tracing.describe_form(local_size, variant, build.times)
-                tracing.show_build(self.who, form, kernel.source, kernel.form)
+                tracing.show_build(build, kernel.source, kernel.form)
                 known = self.name, self.origin, local_size, self.program.make_finder()
                 register_facts(kernel.plan, KernelFacts(*known, kernel.layout, self.internal, build))
                 state.built[local_size, variant] = kernel

@@ -191,19 +191,3 @@ class StoredProgram(Program):
                 stored.codes[key] = kept
                 self._shelf.save()
         return kernel
-
-
-def describe_stored(program: TracedProgram, sizes: tuple[Any, Any, Any], is_internal: bool) -> StoredKernel:
-    """Return what is kept of a traced kernel before any variant is compiled."""
-    return StoredKernel(
-        program.name,
-        program.place,
-        program.who,
-        sizes,
-        program.parameters,
-        program.constants,
-        program.binding_base,
-        is_internal,
-        program.depends_on_workgroups(),
-        program.fills_tiles,
-    )

@@ -11,6 +11,7 @@ from vkdispatch.shader.size import Extent
 if TYPE_CHECKING:
     from vkdispatch.codegen import ShaderSource
     from vkdispatch.compiler.ir import Kernel
+    from vkdispatch.shader.program import Build
 
 CODE, STEPS, LAUNCHES = 2, 3, 4
 LEVEL = read_number("VKDISPATCH_TRACE", 0, LAUNCHES)
@@ -35,11 +36,12 @@ def describe_form(local_size: Extent, variant: Variant, times: Sequence[tuple[st
     return f"workgroups of {local_size}{form}; {shown or 'not built here'}"
 
 
-def show_build(who: str, form: str, source: "ShaderSource", program: "Kernel | None") -> None:
+def show_build(build: "Build", source: "ShaderSource", program: "Kernel | None") -> None:
     """Print a kernel that was built; `program` is what was written, with the steps that led to it."""
     if not LEVEL:
         return
-    log_trace(f"{who}: {form}")
+    who = build.who
+    log_trace(f"{who}: {describe_form(build.local_size, build.variant, build.times)}")
     if LEVEL >= CODE:
         log_trace(repr(source).rstrip())
     if program is not None:

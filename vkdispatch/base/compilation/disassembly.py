@@ -8,7 +8,7 @@ from vkdispatch.base.record import record
 
 # OpSourceContinued, OpSource and OpModuleProcessed, which repeat the source and tell of the compiler.
 _ABOUT_SOURCE = frozenset((2, 3, 330))
-# Names stand in the text already; lines are told by `SpirvLine.line`.
+# The text shows names already, and `SpirvLine.line` has the line.
 _LEFT_OUT = frozenset(("OpName", "OpMemberName", "OpString", "OpLine", "OpNoLine"))
 
 

@@ -55,7 +55,7 @@ class ProgramWriter:
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
-        self._named: list[Expr] = []  # identities are those of living expressions
+        self._named: list[Expr] = []  # kept alive, as names are by identity
         self._lines: list[Line] = []
         self._texts: dict[int, tuple[str, int]] = {}
         self._uses: Counter[int] = Counter()
@@ -242,7 +242,7 @@ def join_lines(lines: Iterable[Line]) -> str:
     before: tuple[str, int] | None = None
     for line in listed:
         place = None if line.loc is None else (line.loc.file, line.loc.line)
-        # the place of several lines in a row is told once
+        # only the first of several lines shows their place
         if place is None or place == before:
             texts.append(line.text)
         else:

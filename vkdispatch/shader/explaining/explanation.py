@@ -77,7 +77,7 @@ def explain_kernel(kernel: ShaderFunction) -> Explanation:
             kernel.build()
         launchable = kernel._follow()
         built = launchable.enter(context).built.values()
-        builds = [each.plan.facts.build for each in built if isinstance(each.plan.facts, KernelFacts)]
+        builds = [facts.build for variant in built if isinstance(facts := variant.plan.facts, KernelFacts)]
     if not builds:
         size = launchable.assume_group(launchable.is_sized_in_groups)
         builds = [Build(lambda: launchable.program, launchable.who, PLAIN, size, ())]

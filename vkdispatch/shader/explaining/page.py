@@ -48,7 +48,7 @@ def _write_kernel(name: str, kernel: KernelExplanation) -> str:
     parts = [f'<section class="kernel" id="{name}">\n<h2>{escape(kernel.title)}</h2>']
     parts.append(f"<p>{escape(kernel.form)}.{launches}</p>")
     for before, after in zip(kernel.programs, kernel.programs[1:], strict=False):
-        lines = "".join(map(_write_changed, after.difference(before)))
+        lines = "".join(map(_write_diff_line, after.difference(before)))
         about = escape(f"the pass {after.name!r}: {after.about}")
         parts.append(f'<details><summary>{about}</summary>\n<pre class="diff">{lines}</pre></details>')
     columns = _list_columns(name, kernel)
@@ -58,7 +58,7 @@ def _write_kernel(name: str, kernel: KernelExplanation) -> str:
     return "\n".join(parts)
 
 
-def _write_changed(line: str) -> str:
+def _write_diff_line(line: str) -> str:
     kind = {"+": "plus", "-": "minus"}.get(line[:1], "same")
     return f'<span class="{kind}">{escape(line)}</span>'
 
