@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -238,10 +239,29 @@ def test_subinterpreters_are_refused(run_python: RunPython) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("limit", ["resource.RLIMIT_AS, (500 << 20,) * 2", "resource.RLIMIT_NPROC, (1, 1)"])
-def test_a_limit_at_the_start_is_named(run_python: RunPython, limit: str) -> None:
-    """Whether the driver or a thread of the module does not get what it needs."""
-    done = run_python(
+def test_a_limit_of_threads_is_named(run_python: RunPython) -> None:
+    """Root has no such limit."""
+    done = _run_limited(run_python, "resource.RLIMIT_NPROC, (1, 1)")
+    assert "ulimit" in done.stdout or done.stdout == "[1. 1.]\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mebibytes", [150, 430, 500, 900])
+def test_no_driver_is_loaded_with_too_little_address_space(run_python: RunPython, mebibytes: int) -> None:
+    """Drivers crash or wait forever where a thread cannot start."""
+    done = _run_limited(run_python, f"resource.RLIMIT_AS, ({mebibytes} << 20,) * 2")
+    assert re.fullmatch(
+        rf"Vulkan cannot run in this process: the limit of {mebibytes} MiB of address space \(ulimit -v\) "
+        r"leaves \d+ MiB, and a driver needs about \d+ MiB\. Raise it\.\n",
+        done.stdout,
+    ), done.stdout + done.stderr
+
+
+def test_enough_address_space(run_python: RunPython) -> None:
+    assert _run_limited(run_python, "resource.RLIMIT_AS, (64 << 30,) * 2").stdout == "[1. 1.]\n"
+
+
+def _run_limited(run_python: RunPython, limit: str) -> subprocess.CompletedProcess[str]:
+    return run_python(
         "import resource\n"
         "import numpy as np, vkdispatch as vd\n"
         f"resource.setrlimit({limit})\n"
@@ -249,4 +269,3 @@ def test_a_limit_at_the_start_is_named(run_python: RunPython, limit: str) -> Non
         "except vd.VkDispatchError as error: print(error)\n",
         OPENBLAS_NUM_THREADS="1",
     )
-    assert "ulimit" in done.stdout or done.stdout == "[1. 1.]\n", done.stdout + done.stderr

@@ -241,6 +241,9 @@ def by_preference(devices: Sequence[DeviceInfo]) -> list[int]:
 
 # VK_DRIVER_FILES takes precedence over VK_ICD_FILENAMES, the only one that old loaders know. Both replace
 # the installed drivers; the last variable adds to them.
+# What one kernel on llvmpipe took was 2 GiB, most of it reserved by malloc for its threads.
+_ADDRESS_SPACE = 1 << 30
+_ADDRESS_SPACE_PER_CORE = 64 << 20
 _VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES")
 _FILTERS = ("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE")
 _ENTRY_POINTS = (
@@ -268,19 +271,30 @@ def explain_variables() -> str:
     return ""
 
 
-def explain_limits() -> str:
-    """Return how the address space of this process is limited, which drivers may exceed.
+def explain_short_memory() -> str:
+    """Return that a limit leaves too little address space for a Vulkan driver, or an empty text.
 
-    The text starts with a space; it is empty without such a limit.
+    Drivers that cannot start a thread or map memory crash or wait forever, so nobody should load one then.
     """
     try:
         import resource
     except ImportError:  # there is none on Windows
         return ""
-    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if memory == resource.RLIM_INFINITY:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
         return ""
-    return f" The limit of {memory >> 20} MiB of address space (ulimit -v) may be too low."
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:  # not Linux
+        used = 0
+    needed = _ADDRESS_SPACE + (os.cpu_count() or 1) * _ADDRESS_SPACE_PER_CORE
+    if limit - used >= needed:
+        return ""
+    return (
+        f"the limit of {limit >> 20} MiB of address space (ulimit -v) leaves {max(limit - used, 0) >> 20} MiB, "
+        f"and a driver needs about {needed >> 20} MiB"
+    )
 
 
 def _find_faults(value: str) -> Iterator[str]:

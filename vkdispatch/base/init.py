@@ -118,8 +118,14 @@ def _backend_source(backend: str | None) -> str:
 
 def _load_vulkan(debug: bool) -> None:
     global _debug
+    from vkdispatch.base.devices import explain_short_memory
+
     for function in before_loading:
         function()
+    if short := explain_short_memory():
+        raise errors.BackendUnavailableError(
+            "vulkan", f"Vulkan cannot run in this process: {short}. Raise it."
+        )
     try:
         native.initialize(debug)
     # The loader also reports that it is out of memory if it cannot read the manifest of a driver.
@@ -139,11 +145,11 @@ def _load_vulkan(debug: bool) -> None:
 
 def no_driver_error(reason: str) -> errors.BackendUnavailableError:
     """Return the error that says why Vulkan cannot run on this machine and what to install."""
-    from vkdispatch.base.devices import explain_limits, explain_variables
+    from vkdispatch.base.devices import explain_variables
 
     return errors.BackendUnavailableError(
         "vulkan",
-        f"Vulkan cannot run on this machine: {reason}.{explain_variables()}{explain_limits()} Install the "
+        f"Vulkan cannot run on this machine: {reason}.{explain_variables()} Install the "
         "GPU vendor's Vulkan driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install "
         "libvulkan1 mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why "
         "the loader does not use it.",
