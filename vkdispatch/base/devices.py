@@ -292,8 +292,8 @@ def explain_short_memory() -> str:
     if limit - used >= needed:
         return ""
     return (
-        f"the limit of {limit >> 20} MiB of address space (ulimit -v) leaves {max(limit - used, 0) >> 20} MiB, "
-        f"and a driver needs about {needed >> 20} MiB"
+        f"the limit of {limit >> 20} MiB of address space (ulimit -v) leaves "
+        f"{max(limit - used, 0) >> 20} MiB, and a driver needs about {needed >> 20} MiB"
     )
 
 
