@@ -27,8 +27,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families import tuning as facts
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.traced.generation import check_features
-from vkdispatch.shader.traced.lacks import SUBGROUP_BITS, find_lacks
+from vkdispatch.shader.traced.generation import SUBGROUP_BITS, check_features, find_lacks
 
 _WARNING = 0x100
 

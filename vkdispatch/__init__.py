@@ -29,7 +29,6 @@ _NAMES = {
     "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
     "base.buffers.foreign": "from_dlpack share",
     "base.sharing.dlpack": "SharedMemory",
-    "base.contexts.selection": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
         "make_context_from_handles queue_wait_idle use_context"
@@ -54,11 +53,12 @@ _NAMES = {
     "base.derived_dtypes": "fixed_array",
     "base.synchronization": "Event ReadFuture Signal record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
-    "base.memory.image_formats": (
+    "base.memory.images": (
         "AddressMode BorderColor Filter HostSampler image_format image_type image_view_type"
     ),
-    "base.contexts.vulkan_handles": (
-        "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
+    "base.contexts.selection": (
+        "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features "
+        "select_queue_families"
     ),
     "base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
     "base.memory.transfers": "empty_pinned",
@@ -69,7 +69,7 @@ _NAMES = {
     "execution_pipeline.recordable": "BufferBindInfo ImageBindInfo",
     "matrices.product": "matmul",
     "numpy.interchange.explaining": "explain",
-    "shader.explaining.explanation": "Explanation",
+    "shader.explaining": "Explanation",
     "numpy.core.array": "Array",
     "rearrange": "transpose take take_along_axis put where concatenate stack roll flip tile repeat pad",
     "reduce.functions": "sum prod mean var std min max argmin argmax any all count_nonzero",

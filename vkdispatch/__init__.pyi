@@ -59,13 +59,13 @@ from vkdispatch.base.context import (
     use_context,
 )
 from vkdispatch.base.contexts.current import set_dummy_context_params
-from vkdispatch.base.contexts.selection import select_queue_families
-from vkdispatch.base.contexts.vulkan_handles import (
+from vkdispatch.base.contexts.selection import (
     ContextHandles,
     DeviceHandles,
     QueueHandle,
     optional_device_features,
     required_device_features,
+    select_queue_families,
 )
 from vkdispatch.base.derived_dtypes import fixed_array
 from vkdispatch.base.devices import DeviceInfo
@@ -152,7 +152,7 @@ from vkdispatch.base.init import (
     is_opencl,
     is_vulkan,
 )
-from vkdispatch.base.memory.image_formats import (
+from vkdispatch.base.memory.images import (
     AddressMode,
     BorderColor,
     Filter,
@@ -215,7 +215,7 @@ from vkdispatch.selection.searchsorted import searchsorted
 from vkdispatch.selection.topk import topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.explaining.explanation import Explanation
+from vkdispatch.shader.explaining import Explanation
 from vkdispatch.shader.measurement.devices import measure_accuracy
 from vkdispatch.shader.measurement.profile import Profile, profile
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel, spirv_kernel

@@ -12,7 +12,7 @@ import numpy as np
 
 import vkdispatch as vd
 from vkdispatch.families.tuning import plan_anew
-from vkdispatch.shader.variants import UNCOARSENED
+from vkdispatch.shader.building import UNCOARSENED
 
 _program = import_module("vkdispatch.shader.traced.program")
 

@@ -17,7 +17,7 @@ LANES = [
             ("@vd.shader", "reads the signature", "shader/decorator.py"),
             ("rewrite", "if, while, for: GPU or not", "control_flow/statements.py"),
             ("trace", "the body runs once", "codegen/variables.py"),
-            ("typed IR", "statements, dtypes, lines", "compiler/ir/statements.py"),
+            ("typed IR", "statements, dtypes, lines", "compiler/ir/program.py"),
         ],
     ),
     (

@@ -20,8 +20,7 @@ from vkdispatch.compiler.ir.text import ProgramWriter
 from vkdispatch.compiler.passes import order
 from vkdispatch.compiler.passes.bounds import guard_effects
 from vkdispatch.compiler.passes.coarsen import coarsen
-from vkdispatch.compiler.passes.order import make_form
-from vkdispatch.compiler.passes.versions import list_versions
+from vkdispatch.compiler.passes.order import list_versions, make_form
 from vkdispatch.compiler.passes.widen import widen
 
 

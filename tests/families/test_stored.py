@@ -25,7 +25,7 @@ from vkdispatch.families import stored, tuning
 from vkdispatch.families.sources import identity_map
 from vkdispatch.reduce.accumulators import make_accumulator
 from vkdispatch.reduce.operations import SubgroupAdd, SubgroupMax
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 from vkdispatch.shader.stored import StoredProgram
 
 # Calls of each family, and what NumPy computes; the last line tells what was traced.
@@ -296,9 +296,9 @@ def test_nothing_is_kept_under_other_numbers_or_forced_forms(monkeypatch: pytest
     context = vd.get_context()
     monkeypatch.setattr(tuning, "_changes", 0)
     assert _find_key(context) is not None
-    monkeypatch.setattr(variants, "_FORCED", frozenset({"wide"}))
+    monkeypatch.setattr(building, "_FORCED", frozenset({"wide"}))
     assert _find_key(context) is None
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
+    monkeypatch.setattr(building, "_FORCED", frozenset())
     monkeypatch.setattr(tuning, "_changes", 1)
     assert _find_key(context) is None
     assert _find_key(None) is None

@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.derived_dtypes import structure_of
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, i32, u32, v2
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 from .running import need
 
@@ -112,7 +112,7 @@ def test_the_layout_is_that_of_numpy() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_items_of_fields(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     need(f16)
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     def kernel(p: Buff[Scene], q: Buff[Scene], out: Buff[f32]) -> None:
         i = gid()
@@ -239,7 +239,7 @@ def test_long_fields_are_copied_in_loops() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_local_and_shared_arrays_of_structures(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     @dataclass
     class Ray:

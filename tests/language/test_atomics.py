@@ -32,8 +32,8 @@ from vkdispatch.codegen.abbreviations import (
 )
 from vkdispatch.compiler.analyses.contents import usage
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
-from vkdispatch.shader.traced import lacks
-from vkdispatch.shader.traced.lacks import find_atomic_feature, find_missing_operation
+from vkdispatch.shader.traced import generation
+from vkdispatch.shader.traced.generation import find_atomic_feature, find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
 
@@ -108,7 +108,7 @@ def test_integers(operation: str, kind: DType, shared: bool) -> None:
 def without_float_atomics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build kernels as for a device that has no atomics of floats."""
     monkeypatch.setattr(
-        lacks,
+        generation,
         "without_float_atomics",
         lambda kernel, devices: replace_float_atomics(kernel, lambda *wanted: True),
     )

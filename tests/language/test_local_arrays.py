@@ -27,7 +27,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
 )
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 from .running import host, need
 
@@ -58,7 +58,7 @@ def run(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_sorting(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     def kernel(x: Buff[f32], out: Buff[f32]) -> None:
         i = gid()
@@ -396,7 +396,7 @@ def test_arrays_cannot_be_used_in_another_kernel() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_several_axes(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     def kernel(x: Buff[f32], out: Buff[f32]) -> None:
         i = gid()

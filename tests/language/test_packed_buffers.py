@@ -15,7 +15,7 @@ import vkdispatch.codegen as vc
 from tests.language.running import evaluate, integers, need, same
 from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.abbreviations import Buff, b8, bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 KINDS = [(b8, np.bool_), (i8, np.int8), (u8, np.uint8), (i16, np.int16), (u16, np.uint16), (f16, np.float16)]
 SIZES = [1, 2, 3, 4, 5, 255, 1031]
@@ -324,7 +324,7 @@ def test_missing_types_are_emulated(run_python: Callable[..., subprocess.Complet
 
 
 def test_choices_of_emulated_types_hold_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(("packed",)))
+    monkeypatch.setattr(building, "_FORCED", frozenset(("packed",)))
 
     def rule(x: Any, y: Any) -> list[Any]:
         chosen = vc.select(x < y, x, y)  # converted to its own words, without a function around it

@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.memory.packing import from_bfloat16, to_bfloat16
+from vkdispatch.base.memory.data import from_bfloat16, to_bfloat16
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, b8, bf16, f32, i8, i32, u8
 
 SIZES = [1, 7, 64, 257, 1031]

@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
 )
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 from .running import need
 
@@ -158,7 +158,7 @@ def test_the_layout_is_that_of_numpy() -> None:
 def test_every_kind_of_field(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (f64, f16, i64, i16):
         need(kind)
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     def kernel(p: Buff[Mixed], q: Buff[Mixed]) -> None:
         i = gid()
@@ -248,7 +248,7 @@ def test_functions_that_move_elements_accept_structures() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_fields_in_memory(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+    monkeypatch.setattr(building, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
 
     def kernel(p: Buff[Particle], out: Buff[f32]) -> None:
         i = gid()
@@ -515,7 +515,7 @@ def test_bounds_are_checked_once_for_an_element() -> None:
 
 @pytest.mark.parametrize("count", [1, 255, 1000, 4099])
 def test_several_elements_for_each_invocation(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset({"coarse"}))
+    monkeypatch.setattr(building, "_FORCED", frozenset({"coarse"}))
 
     @dataclass
     class Small:

@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
 )
 from vkdispatch.compiler.analyses.contents import usage
-from vkdispatch.shader.traced.lacks import find_missing_operation
+from vkdispatch.shader.traced.generation import find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same
 

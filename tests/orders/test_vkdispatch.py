@@ -162,4 +162,4 @@ def test_nothing_is_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
         with Accel(x, Order(order), y) as accel:
             accel.run(size)
         np.testing.assert_array_equal(y, x + 3)
-        monkeypatch.setattr("vkdispatch.orders.models.traced._trace", None)
+        monkeypatch.setattr("vkdispatch.orders.models.engine._trace", None)

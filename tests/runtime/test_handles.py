@@ -16,7 +16,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base.contexts.vulkan_handles import as_handle
+from vkdispatch.base.contexts.selection import as_handle
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64
 
 from .by_hand import REQUIRED, Foreign, device_name, get_queue, has_validation, vk

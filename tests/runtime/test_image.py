@@ -15,7 +15,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.command_list import CommandList
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.descriptor_set import DescriptorSet
-from vkdispatch.base.memory.image_transfers import mip_chain
+from vkdispatch.base.memory.images import mip_chain
 
 HOST = {vd.float32: np.float32, vd.int32: np.int32, vd.uint32: np.uint32}
 WORDS = {vd.float32: "SFLOAT", vd.int32: "SINT", vd.uint32: "UINT"}

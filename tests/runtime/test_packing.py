@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.base.memory.packing import component_dtype, pack, pack_rows, plain_scalar
+from vkdispatch.base.memory.data import component_dtype, pack, pack_rows, plain_scalar
 
 REALS = [getattr(dtype, f"{kind}{bits}") for kind in ("int", "uint", "float") for bits in (16, 32, 64)]
 

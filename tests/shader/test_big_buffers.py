@@ -13,7 +13,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m
 from vkdispatch.codegen.annotations import buffer
 from vkdispatch.compiler.forms import Variant
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 _ROOM = 512 << 20
 _ADDRESSED = {Variant(addressed=True), Variant(addressed=True, folded=True)}
@@ -30,7 +30,7 @@ def _beyond() -> int:
 @pytest.fixture(autouse=True)
 def _as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every launch get the form that it asks for, whatever the environment says."""
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
+    monkeypatch.setattr(building, "_FORCED", frozenset())
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def forced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         forms = frozenset(text.split(","))
         if forms & {"wide", "addressed"}:
             _need_addresses()
-        monkeypatch.setattr(variants, "_FORCED", forms)
+        monkeypatch.setattr(building, "_FORCED", forms)
 
     yield force
 
 
 def _need_addresses() -> None:
-    if not variants.can_address(vd.get_context()):
+    if not building.can_address(vd.get_context()):
         pytest.skip("the device lacks bufferDeviceAddress or 64-bit integers")
 
 
@@ -237,7 +237,7 @@ def test_a_device_without_addresses_refuses(monkeypatch: pytest.MonkeyPatch) -> 
     def touch(data: Buff[f32]) -> None:
         data[0] = 1.0
 
-    monkeypatch.setattr(variants, "can_address", lambda context: False)
+    monkeypatch.setattr(building, "can_address", lambda context: False)
     with pytest.raises(ValueError, match=r"argument 'data'.*bytes; kernels .* reach"):
         touch(vd.Buffer(_beyond() // 4, vd.float32))
 
@@ -297,8 +297,8 @@ def test_ids_beyond_32_bits_ask_for_wide_ids() -> None:
     context = vd.get_context()
 
     def choose(extent: Any, in_groups: bool = False) -> Variant:
-        return variants.choose_variant(
-            "kernel", extent, in_groups, (256, 1, 1), variants.UNCOARSENED, context
+        return building.choose_variant(
+            "kernel", extent, in_groups, (256, 1, 1), building.UNCOARSENED, context
         )
 
     assert not choose(((1 << 32) - 256, 1, 1)).wide
@@ -444,13 +444,13 @@ def test_many_arguments_travel_in_a_uniform_block_with_the_addresses(forced: Cal
 
 def test_kernels_of_unsigned_indices_count_further_in_32_bits() -> None:
     context = vd.get_context()
-    if not variants.can_address(context):
+    if not building.can_address(context):
         pytest.skip("this device reaches no buffers by address")
 
     def form(elements: int, *, unsigned: bool) -> Variant:
         kernel = trace_kernel("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
         value = SimpleNamespace(mem_size=elements, shader_shape=(elements, 1, 1, elements))
-        return variants.choose_addressing("mark", kernel._kernel.slots, [value], context, is_traced=True)
+        return building.choose_addressing("mark", kernel._kernel.slots, [value], context, is_traced=True)
 
     wide, addressed = Variant(addressed=True, wide=True), Variant(addressed=True)
     for elements, plainly, unsigned in (

@@ -13,17 +13,17 @@ import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, u8, u32
 from vkdispatch.compiler.forms import Variant
-from vkdispatch.shader import variants
-from vkdispatch.shader.traced import lacks
-from vkdispatch.shader.traced.lacks import choose_coarsening
-from vkdispatch.shader.variants import Coarsening, choose_variant
+from vkdispatch.shader import building
+from vkdispatch.shader.building import Coarsening, choose_variant
+from vkdispatch.shader.traced import generation
+from vkdispatch.shader.traced.generation import choose_coarsening
 
 SIZES = [1, 2, 255, 256, 257, 1023, 1024, 1025, 2047, 5000, 40961]
 
 
 @pytest.fixture(autouse=True)
 def _always_coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(variants, "_FORCED", frozenset({"coarse"}))
+    monkeypatch.setattr(building, "_FORCED", frozenset({"coarse"}))
     yield
 
 
@@ -180,8 +180,8 @@ def test_workgroups_count_plain_groups() -> None:
 
 
 def test_both_forms_serve_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
-    monkeypatch.setattr(lacks, "_MANY", 4096)
+    monkeypatch.setattr(building, "_FORCED", frozenset())
+    monkeypatch.setattr(generation, "_MANY", 4096)
     for info in vd.get_context().device_infos:
         monkeypatch.setattr(type(info), "is_cpu", lambda self: False)
     kernel = saxpy()
@@ -198,14 +198,14 @@ def test_both_forms_serve_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("processor", [False, True])
 def test_processors_get_blocks(processor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
+    monkeypatch.setattr(building, "_FORCED", frozenset())
     context = vd.get_context()
     monkeypatch.setattr(type(context), "is_cpu", lambda self: processor)
     if processor and not all(info.float_64_support for info in context.device_infos):
         pytest.skip("blocks are words of 64 bits")
     found = choose_coarsening(saxpy().shader_description.kernel, context)
-    blocks = Coarsening(8, lacks._MANY_IN_BLOCKS, blocks=True)
-    assert found == (blocks if processor else Coarsening(4, lacks._MANY))
+    blocks = Coarsening(8, generation._MANY_IN_BLOCKS, blocks=True)
+    assert found == (blocks if processor else Coarsening(4, generation._MANY))
 
 
 def test_which_launches_are_coarse() -> None:
@@ -245,7 +245,7 @@ def test_the_choice_names_both_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     if not all(info.float_64_support for info in vd.get_context().device_infos):
         pytest.skip("blocks are words of 64 bits")
-    monkeypatch.setattr(variants, "_FORCED", frozenset({"blocks"}))
+    monkeypatch.setattr(building, "_FORCED", frozenset({"blocks"}))
 
 
 def _step(y: Buff[f32], x: Buff[f32], a: Const[f32]) -> None:

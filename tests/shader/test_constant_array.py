@@ -21,8 +21,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import destroy_context
 from vkdispatch.base.dtype import from_numpy_dtype
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32
+from vkdispatch.shader import building
 from vkdispatch.shader import launching as autotune
-from vkdispatch.shader import variants
 
 Array = np.ndarray[Any, Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -32,7 +32,7 @@ COUNT = 1003
 
 @pytest.fixture(autouse=True)
 def _usual_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
+    monkeypatch.setattr(building, "_FORCED", frozenset())
 
 
 def gid() -> Any:
@@ -318,7 +318,7 @@ def test_a_default_that_is_a_constant_array_stays_an_argument() -> None:
 
 @pytest.mark.parametrize("form", ["", "addressed", "wide", "coarse", "wide,coarse"])
 def test_forms(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(filter(None, form.split(","))))
+    monkeypatch.setattr(building, "_FORCED", frozenset(filter(None, form.split(","))))
     table, square = floats(12), floats(3, 4)
 
     @vd.shader("out.size")
@@ -334,7 +334,7 @@ def test_forms(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
             out.read(0), x * table[i % 12] + square[i % 3, i % 4], rtol=1e-5, atol=1e-6
         )
     (built,) = {variant for _, variant in kernel._built}
-    assert built.wide == ("wide" in form and variants.can_address(vd.get_context()))
+    assert built.wide == ("wide" in form and building.can_address(vd.get_context()))
     assert (built.coarse > 1) == ("coarse" in form)
 
 

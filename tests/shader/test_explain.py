@@ -16,10 +16,9 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
 import vkdispatch_native as native
-from vkdispatch.base.compilation.compiler import compile_glsl
-from vkdispatch.base.compilation.disassembly import SpirvLine, compile_with_lines, disassemble
+from vkdispatch.base.compilation.compiler import SpirvLine, compile_glsl, compile_with_lines, disassemble
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 GLSL = """#version 450
 layout(local_size_x = 64) in;
@@ -152,7 +151,7 @@ def test_forms_that_calls_have_built(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("forced", [(), ("packed",), ("addressed",), ("wide",), ("coarse",), ("blocks",)])
 def test_the_form_that_the_driver_got(monkeypatch: pytest.MonkeyPatch, forced: tuple[str, ...]) -> None:
-    monkeypatch.setattr(variants, "_FORCED", frozenset(forced))
+    monkeypatch.setattr(building, "_FORCED", frozenset(forced))
 
     @vd.shader("x.size")
     def kernel(x: Buff[vd.int8], y: Buff[f32]) -> None:

@@ -35,7 +35,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 from vkdispatch.shader.launchable import LaunchableKernel
 
 Array = np.ndarray[Any, Any]
@@ -46,7 +46,7 @@ random = np.random.default_rng(7)
 @pytest.fixture(autouse=True)
 def _usual_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     # kernels that reach buffers by address stay as they were recorded
-    monkeypatch.setattr(variants, "_FORCED", frozenset())
+    monkeypatch.setattr(building, "_FORCED", frozenset())
 
 
 def gid() -> Any:

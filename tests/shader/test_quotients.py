@@ -11,7 +11,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i64, u32
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 Array = np.ndarray[Any, Any]
 # several workgroups, each with elements left over
@@ -35,7 +35,7 @@ def long(i: Any) -> Any:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Give every launch of new kernels a form."""
     text: str = request.param
-    monkeypatch.setattr(variants, "_FORCED", frozenset(text.split(",")))
+    monkeypatch.setattr(building, "_FORCED", frozenset(text.split(",")))
     return text
 
 

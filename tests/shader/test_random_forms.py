@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, b8, f32, i8, i32, i64, iv2, u16, u32, v4
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs once, while Python traces")
 
@@ -138,7 +138,7 @@ def test_every_form_does_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     data = [random_values(kind, count, np.random.default_rng(seed)) for kind in kinds]
 
     def outcome(form: str) -> list[Array]:
-        monkeypatch.setattr(variants, "_FORCED", frozenset(filter(None, form.split(","))))
+        monkeypatch.setattr(building, "_FORCED", frozenset(filter(None, form.split(","))))
         kernel = vd.shader(
             exec_size=extent,
             local_size=local_size,

@@ -203,7 +203,7 @@ class Buffer(Transfers, Generic[_D]):
         TypeError, ValueError
             `handle` is not a handle, there are no elements, or `shape` or `var_type` is invalid.
         """
-        from vkdispatch.base.contexts.vulkan_handles import as_handle
+        from vkdispatch.base.contexts.selection import as_handle
 
         number = as_handle("handle", handle)
         layout = data.layout_of(shape, data.parse_dtype(var_type))

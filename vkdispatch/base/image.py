@@ -7,14 +7,14 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base import errors
 from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.memory import image_formats
-from vkdispatch.base.memory.image_formats import AddressMode as AddressMode
-from vkdispatch.base.memory.image_formats import BorderColor as BorderColor
-from vkdispatch.base.memory.image_formats import Filter as Filter
-from vkdispatch.base.memory.image_formats import image_format as image_format
-from vkdispatch.base.memory.image_formats import image_type as image_type
-from vkdispatch.base.memory.image_formats import image_view_type as image_view_type
-from vkdispatch.base.memory.image_transfers import ImageTransfers, level_count
+from vkdispatch.base.memory import images
+from vkdispatch.base.memory.images import AddressMode as AddressMode
+from vkdispatch.base.memory.images import BorderColor as BorderColor
+from vkdispatch.base.memory.images import Filter as Filter
+from vkdispatch.base.memory.images import ImageTransfers, level_count
+from vkdispatch.base.memory.images import image_format as image_format
+from vkdispatch.base.memory.images import image_type as image_type
+from vkdispatch.base.memory.images import image_view_type as image_view_type
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import as_int
 
@@ -98,7 +98,7 @@ class Image(ImageTransfers):
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
             raise errors.ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
         self.channels = _parse_count("channels", channels)
-        self.format = image_formats.select_format(dtype, self.channels)
+        self.format = images.select_format(dtype, self.channels)
         self.dtype = dtype
         self.view_type = view_type
         self.type = _TYPES[len(sizes)]
@@ -119,8 +119,8 @@ class Image(ImageTransfers):
         *,
         layers: int = 1,
         mip_levels: int = 1,
-        layout: int = image_formats.GENERAL_LAYOUT,
-        usage: int = image_formats.ALL_USAGES,
+        layout: int = images.GENERAL_LAYOUT,
+        usage: int = images.ALL_USAGES,
         owner: object = None,
         context: Context | None = None,
     ) -> Self:
@@ -162,14 +162,14 @@ class Image(ImageTransfers):
         TypeError, ValueError
             An argument has the wrong type or value, or the device does not support such images.
         """
-        from vkdispatch.base.contexts.vulkan_handles import as_handle
+        from vkdispatch.base.contexts.selection import as_handle
 
         number = as_handle("handle", handle)
         if cls is Image:
             raise errors.ArgumentTypeError(
                 "from_handle: call it on Image1D, Image2D, Image2DArray or Image3D"
             )
-        _, dtype, channels = image_formats.parse_format(format)
+        _, dtype, channels = images.parse_format(format)
         image = cls.__new__(cls)
         image._set_texels(shape, layers, dtype, channels, cls._view_type)
         image.mip_levels = _parse_count("mip_levels", mip_levels)
@@ -178,13 +178,13 @@ class Image(ImageTransfers):
             raise errors.ArgumentValueError(
                 f"mip_levels: the image has at most {levels}, got {image.mip_levels}"
             )
-        first_layout, usages = image_formats.parse_layout(layout), image_formats.parse_usage(usage)
+        first_layout, usages = images.parse_layout(layout), images.parse_usage(usage)
         Handle.__init__(image, context)
         image.is_external = True
         features = image._find_features(image.format)
         for bit, feature, what in (
-            (image_formats.SAMPLED_USAGE, _SAMPLED, "sample"),
-            (image_formats.STORAGE_USAGE, _STORAGE, "store to"),
+            (images.SAMPLED_USAGE, _SAMPLED, "sample"),
+            (images.STORAGE_USAGE, _STORAGE, "store to"),
         ):
             if usages & bit and not features & feature:
                 raise errors.UnsupportedError(f"the device cannot {what} images of {image._summary()}")
@@ -206,7 +206,7 @@ class Image(ImageTransfers):
 
     def _allocate(self) -> native.Image:
         engine = self.context._native
-        stored = image_formats.select_format(self.dtype, image_formats.device_channels(self.channels))
+        stored = images.select_format(self.dtype, images.device_channels(self.channels))
         features = self._find_features(stored)
         if not features & (_SAMPLED | _STORAGE):
             raise errors.UnsupportedError(f"the device has no images of {self._summary()}")
@@ -417,7 +417,7 @@ class Sampler(Handle):
         errors.check_type("image", image, Image, "a vd.Image")
         image.require_alive()
         filters, lods = (mag_filter, min_filter, mip_filter), (mip_lod_bias, min_lod, max_lod)
-        settings = image_formats.parse_settings(image.dtype, filters, address_mode, lods, border_color)
+        settings = images.parse_settings(image.dtype, filters, address_mode, lods, border_color)
         _check_filterable(image, settings)
         if not image._native.sampleable:
             raise errors.UnsupportedError(f"the device cannot sample images of {image._summary()}")
@@ -467,7 +467,7 @@ def _parse_count(name: str, value: object) -> int:
     return number
 
 
-def _check_filterable(image: Image, settings: image_formats.SamplerSettings) -> None:
+def _check_filterable(image: Image, settings: images.SamplerSettings) -> None:
     if image._filterable:
         return
     for name in ("mag_filter", "min_filter", "mip_filter"):

@@ -9,10 +9,9 @@ from typing import Any
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.annotations import Annotation, ConstantArray
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.codegen.description import (
     ArgType,
     BindingType,
@@ -21,7 +20,7 @@ from vkdispatch.codegen.description import (
     ShaderDescription,
     binding_type,
 )
-from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.operands import check_dtype, check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder

@@ -25,9 +25,8 @@ from vkdispatch.codegen.functions.complex_numbers import *
 from vkdispatch.codegen.functions.index_raveling import *
 from vkdispatch.codegen.functions.trigonometry import *
 from vkdispatch.codegen.functions.vectors import *
-from vkdispatch.codegen.objects.buffers import *
-from vkdispatch.codegen.objects.images import *
 from vkdispatch.codegen.objects.matrices import *
+from vkdispatch.codegen.objects.resources import *
 from vkdispatch.codegen.variables import *
 from vkdispatch.compiler.forms import ArgumentLayout as ArgumentLayout
 from vkdispatch.compiler.forms import StructElement as StructElement

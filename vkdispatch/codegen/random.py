@@ -18,7 +18,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Op, nodes
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.ir.statements import WRAPPED
+from vkdispatch.compiler.ir.program import WRAPPED
 
 __all__ = ["Philox", "philox4x32", "philox4x64"]
 

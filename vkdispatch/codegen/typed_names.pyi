@@ -5,7 +5,7 @@ There is one for each type of `vectors.NAMED_TYPES`, packing of GLSL, and operat
 
 from typing import Any
 
-from vkdispatch.codegen.functions.elementwise import Operand
+from vkdispatch.codegen.functions.trigonometry import Operand
 from vkdispatch.codegen.variables import ShaderVariable
 
 def to_float16(*args: Any) -> ShaderVariable: ...

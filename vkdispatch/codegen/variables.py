@@ -18,7 +18,7 @@ from vkdispatch.compiler.glsl.expressions import expression_text
 from vkdispatch.compiler.ir import Argument, Expr, Op, RawText, Register, Storage, is_part, is_place
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located, warn, within_library
-from vkdispatch.compiler.ir.nodes import COMPONENTS, is_swizzle, unknown_attribute
+from vkdispatch.compiler.ir.program import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.compiler.passes.diagnostics import BRACES, FormatError, check_format
 
 __all__ = ["BoundVariable", "ShaderVariable"]

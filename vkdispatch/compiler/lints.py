@@ -11,7 +11,7 @@ from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, warn, warn_once_each
-from vkdispatch.compiler.ir.nodes import is_alike, is_same_place
+from vkdispatch.compiler.ir.program import is_alike, is_same_place
 
 # ---- What values are computed from, through the variables of a kernel ------------------------------------
 

@@ -13,7 +13,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.execution import control_flow
 from vkdispatch.codegen.execution.control_flow import GpuRange
-from vkdispatch.codegen.functions import arithmetic, elementwise, trigonometry
+from vkdispatch.codegen.functions import arithmetic, trigonometry
 from vkdispatch.codegen.trace.current import chosen_arithmetic
 from vkdispatch.codegen.trace.operands import take_placeholders
 from vkdispatch.codegen.trace.range_checks import check_conversion
@@ -25,7 +25,7 @@ from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.control_flow import paths, values
 from vkdispatch.control_flow.comparison import COMPARISONS
 from vkdispatch.control_flow.tracer import Tracer, find_tracer, require_tracer
-from vkdispatch.control_flow.variables import State
+from vkdispatch.control_flow.values import State
 
 # ---- Conditions of rewritten code, for Python values and GPU values --------------------------------------
 #
@@ -321,7 +321,7 @@ def _unify_types(name: str, items: Sequence[Any], plain: Callable[..., Any]) -> 
         rest.insert(0, number if all(map(ex.is_integer_number, numbers)) else builtins.float(number))
     else:
         rest[:0] = numbers
-    operands = elementwise.operands(name, items)
+    operands = trigonometry.operands(name, items)
     kind, _ = ex.meet(operands, name)
     if len({value.dtype for value in operands if isinstance(value, Expr)}) > 1:
         scalar = component_type(kind)

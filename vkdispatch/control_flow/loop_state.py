@@ -14,7 +14,7 @@ from vkdispatch.compiler.ir.location import here, located, warn
 from vkdispatch.control_flow import values
 from vkdispatch.control_flow.paths import inline_last_values, unlock_components
 from vkdispatch.control_flow.tracer import RECORDED, Entry, Retry, Tracer
-from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
+from vkdispatch.control_flow.values import LocalScope, State, Variable, read, write
 
 # ---- A loop: the variables that it changes, and its break and continue statements ------------------------
 #

@@ -15,8 +15,7 @@ from vkdispatch.control_flow.loop_state import Block, Loop, RoundCounter, run_ro
 from vkdispatch.control_flow.paths import emit_single_round
 from vkdispatch.control_flow.python_ranges import record_python_range
 from vkdispatch.control_flow.tracer import BREAK, CONTINUE, Entry, Retry, Signal
-from vkdispatch.control_flow.values import LocalValue, is_gpu
-from vkdispatch.control_flow.variables import State, read
+from vkdispatch.control_flow.values import LocalValue, State, is_gpu, read
 
 # ---- For loops: unrolled over a Python iterable, recorded over a range of the GPU ------------------------
 

@@ -14,7 +14,7 @@ from vkdispatch.compiler.ir.location import here
 from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.control_flow import values
 from vkdispatch.control_flow.tracer import Tracer
-from vkdispatch.control_flow.variables import State, Variable, write
+from vkdispatch.control_flow.values import State, Variable, write
 
 # ---- Finished blocks of statements: recorded, and simplified at their ends -------------------------------
 

@@ -19,7 +19,7 @@ from vkdispatch.compiler.ir.location import located, without_warnings
 from vkdispatch.control_flow import comparison, values
 from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
-from vkdispatch.control_flow.variables import State, read, write
+from vkdispatch.control_flow.values import State, read, write
 
 # ---- The index of a Python loop that is recorded as one GPU loop -----------------------------------------
 #

@@ -12,11 +12,11 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir.location import is_foreign, located
-from vkdispatch.control_flow import interface, tracer
+from vkdispatch.control_flow import frame, tracer
 from vkdispatch.control_flow.conditions import REPLACED, require_known
 from vkdispatch.control_flow.frame import is_host_draw, wrap_host_draw
 from vkdispatch.control_flow.names import has_control_flow, is_generator, walk_tree
@@ -264,7 +264,7 @@ def _builtins(function: types.FunctionType) -> Any:
 def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
     """Make a function with new code that shares everything else with the old one, closures included."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[_RUNTIME] = types.CellType(interface)
+    cells[_RUNTIME] = types.CellType(frame)
     new = types.FunctionType(
         code,
         function.__globals__,
@@ -382,7 +382,7 @@ def _rewrite_object(value: Any) -> Any:
     return value
 
 
-interface.choose_callee = choose_callee
+frame.choose_callee = choose_callee
 
 
 # ---- Entry points: the functions to call to trace a kernel, or a function as a part of a kernel ----------

@@ -13,8 +13,20 @@ from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, Register, is_part, is_place
 from vkdispatch.compiler.ir.location import Loc, here, is_foreign, located
-from vkdispatch.control_flow.values import LocalValue, Unbound, is_gpu, is_local, is_steady, members_of
-from vkdispatch.control_flow.variables import LocalScope, State, capture, list_variables, read, write
+from vkdispatch.control_flow.values import (
+    LocalScope,
+    LocalValue,
+    State,
+    Unbound,
+    capture,
+    is_gpu,
+    is_local,
+    is_steady,
+    list_variables,
+    members_of,
+    read,
+    write,
+)
 
 # ---- Signals that blocks of rewritten functions return when a jump leaves them, and open constructs ------
 

@@ -8,7 +8,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.packing import pack_rows
+from vkdispatch.base.memory.data import pack_rows
 from vkdispatch.base.record import record
 
 

@@ -11,7 +11,7 @@ from vkdispatch.base.descriptor_set import Binding
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.packing import pack, pack_rows
+from vkdispatch.base.memory.data import pack, pack_rows
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.optimization import Fusible, Moves
 

@@ -12,7 +12,7 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.packing import component_dtype
+from vkdispatch.base.memory.data import component_dtype
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.synchronization import TimedCommand, TimedSubmit, Timing
 from vkdispatch.compiler import analyses

@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch import control_flow
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.description import ShaderDescription
-from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
 from vkdispatch.families.arguments import Access

@@ -26,7 +26,7 @@ from vkdispatch.base.process import IMPORTED_AT
 from vkdispatch.base.record import record
 from vkdispatch.codegen.backends import GLSLBackend, get_codegen_backend, set_codegen_backend
 from vkdispatch.families import tuning
-from vkdispatch.shader import variants
+from vkdispatch.shader import building
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.program import is_checking
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -217,7 +217,7 @@ def _describe_setting(context: Context) -> _Setting:
 
 def _find_key(setting: _Setting, *, checks: bool) -> str | None:
     """Return the key of what is kept in a setting; None where nothing is kept."""
-    return None if checks or variants._FORCED else setting.key
+    return None if checks or building._FORCED else setting.key
 
 
 # ---- Kernels that are made once, in this process and on this machine -------------------------------------

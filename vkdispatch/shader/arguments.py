@@ -13,10 +13,9 @@ from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.memory.data import parse_dtype
-from vkdispatch.base.memory.packing import pack, plain_scalar
+from vkdispatch.base.memory.data import pack, parse_dtype, plain_scalar
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.constant_arrays import ConstantArray
+from vkdispatch.codegen.annotations import ConstantArray
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundVariable

@@ -369,7 +369,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 check_result(function, prepare_kernel(function, rewrite)(*arguments))
             except Exception as error:
                 # imported here: modules for tracebacks take time to import
-                from vkdispatch.base.tracebacks import hide_own_frames
+                from vkdispatch.base.errors import hide_own_frames
 
                 _note_call(error)
                 hide_own_frames(error, errors.notebook_shell())

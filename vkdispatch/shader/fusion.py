@@ -11,7 +11,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Handle
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
-from vkdispatch.base.memory.packing import component_dtype
+from vkdispatch.base.memory.data import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen.backends import CodeGenBackend
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo, ShaderDescription

@@ -12,13 +12,19 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.derived_dtypes import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.memory.image_formats import Filter, HostSampler, SamplerSettings, host_dtype
-from vkdispatch.base.memory.image_transfers import mip_chain
-from vkdispatch.base.memory.packing import component_dtype, from_bfloat16, pack, to_bfloat16
+from vkdispatch.base.memory.data import component_dtype, from_bfloat16, pack, to_bfloat16
+from vkdispatch.base.memory.images import Filter, HostSampler, SamplerSettings, host_dtype, mip_chain
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.compiler.interpreter.execution import run_kernel
-from vkdispatch.compiler.interpreter.images import Sampling, Texels
-from vkdispatch.compiler.interpreter.memory import Array, Cells, Coder, make_uniform, value_shape
+from vkdispatch.compiler.interpreter.memory import (
+    Array,
+    Cells,
+    Coder,
+    Sampling,
+    Texels,
+    make_uniform,
+    value_shape,
+)
 from vkdispatch.compiler.interpreter.program import Checks, Memory
 from vkdispatch.compiler.ir import ImageBinding, Storage
 from vkdispatch.compiler.passes.diagnostics import parse_checks

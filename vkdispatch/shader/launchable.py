@@ -29,7 +29,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
-from vkdispatch.codegen.constant_arrays import ConstantArray
+from vkdispatch.codegen.annotations import ConstantArray
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler import analyses, passes
@@ -40,12 +40,11 @@ from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader import signature, tracing
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
-from vkdispatch.shader.building import BuiltKernel, Launch
+from vkdispatch.shader.building import BuiltKernel, Coarsening, Launch, choose_addressing, choose_variant
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath, load_size
 from vkdispatch.shader.program import FusibleKernel, Program, find_bound_resources
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
-from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
 
 if TYPE_CHECKING:
     from vkdispatch.execution_pipeline.diagnostics import Diagnostics

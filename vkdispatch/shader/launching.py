@@ -22,10 +22,9 @@ from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.compiler.forms import Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.shader.building import BuiltKernel, GuardValues
+from vkdispatch.shader.building import BuiltKernel, Coarsening, GuardValues
 from vkdispatch.shader.signature import BufferSlot, ImageSlot, Parameter, Slot
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete
-from vkdispatch.shader.variants import Coarsening
 
 if TYPE_CHECKING:
     from vkdispatch.execution_pipeline.diagnostics import Diagnostics

@@ -16,7 +16,7 @@ from vkdispatch.compiler import passes
 from vkdispatch.compiler.forms import PLAIN, ArgumentLayout, Variant
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.execution_pipeline.timings import is_held
-from vkdispatch.shader.building import BuiltKernel, GuardValues
+from vkdispatch.shader.building import UNCOARSENED, BuiltKernel, Coarsening, GuardValues
 from vkdispatch.shader.signature import (
     BufferSlot,
     ImageSlot,
@@ -27,7 +27,6 @@ from vkdispatch.shader.signature import (
     read_parameters,
 )
 from vkdispatch.shader.size import Extent
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening
 
 if TYPE_CHECKING:
     from vkdispatch.compiler.ir import Kernel

@@ -13,8 +13,8 @@ from vkdispatch.base.derived_dtypes import memory_type
 from vkdispatch.base.dtype import DType, dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError, describe_place
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.image_formats import image_view_type, numeric_kind, select_format
-from vkdispatch.base.memory.packing import SCALAR_CODES, pack
+from vkdispatch.base.memory.data import SCALAR_CODES, pack
+from vkdispatch.base.memory.images import image_view_type, numeric_kind, select_format
 from vkdispatch.base.record import record
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.compiler.ir import ImageBinding

@@ -10,11 +10,10 @@ from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.compiler.forms import Variant
 from vkdispatch.shader import tracing
-from vkdispatch.shader.building import BuiltKernel, KernelCode, bind_code
+from vkdispatch.shader.building import BuiltKernel, Coarsening, KernelCode, bind_code
 from vkdispatch.shader.program import LoopGuard, Program
 from vkdispatch.shader.signature import Parameter, Slots
 from vkdispatch.shader.size import Extent
-from vkdispatch.shader.variants import Coarsening
 
 if TYPE_CHECKING:
     from vkdispatch.compiler.ir import Kernel

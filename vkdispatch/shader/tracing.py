@@ -45,7 +45,7 @@ def show_build(build: "Build", source: "ShaderSource", program: "Kernel | None")
     if LEVEL >= CODE:
         log_trace(repr(source).rstrip())
     if program is not None:
-        from vkdispatch.compiler.passes.versions import list_versions  # for this level alone
+        from vkdispatch.compiler.passes.order import list_versions
 
         for version in list_versions(program):
             log_trace(f"{who}: {version.name}: {version.about}\n{version.text}")

@@ -12,7 +12,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, as_int, as_nanoseconds, batch_timeout, internal
 
 if TYPE_CHECKING:
-    from vkdispatch.base.contexts.vulkan_handles import ContextHandles
+    from vkdispatch.base.contexts.selection import ContextHandles
 
 _Kept = TypeVar("_Kept")
 
@@ -128,7 +128,7 @@ class Context(Unshared, Listed):
         timeout: float | None = None,
     ) -> "Context":
         """Return a context on a VkDevice of another library; see `vd.make_context_from_handles`."""
-        from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine
+        from vkdispatch.base.contexts.selection import get_handles, make_foreign_engine
 
         init.initialize()
         if init.is_dummy():
@@ -290,7 +290,7 @@ class Context(Unshared, Listed):
         RuntimeError
             The context was closed, or the backend is the dummy one.
         """
-        from vkdispatch.base.contexts.vulkan_handles import get_handles
+        from vkdispatch.base.contexts.selection import get_handles
 
         return get_handles(self._native)
 

@@ -11,7 +11,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VkDispatchError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.memory.packing import component_dtype
+from vkdispatch.base.memory.data import component_dtype
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record, replace

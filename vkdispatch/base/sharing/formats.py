@@ -8,7 +8,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType, component_type, is_complex
 from vkdispatch.base.errors import SharingError
-from vkdispatch.base.memory.packing import SCALAR_CODES
+from vkdispatch.base.memory.data import SCALAR_CODES
 from vkdispatch.base.record import record
 
 # ---- The types of elements in DLPack ---------------------------------------------------------------------

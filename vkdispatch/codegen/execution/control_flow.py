@@ -12,7 +12,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.functions.elementwise import Value, as_value
+from vkdispatch.codegen.functions.trigonometry import Value, as_value
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import is_integer_scalar, mismatch
 from vkdispatch.codegen.trace.range_checks import check_start

@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
-from vkdispatch.codegen.functions.elementwise import describe
+from vkdispatch.codegen.functions.trigonometry import describe
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import mismatch
 from vkdispatch.codegen.variables import ShaderVariable

@@ -11,9 +11,9 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.functions.complex_numbers import complex_type
-from vkdispatch.codegen.functions.elementwise import as_value, operands
+from vkdispatch.codegen.functions.trigonometry import as_value, operands
 from vkdispatch.codegen.functions.vectors import NAMED_TYPES
-from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer, declare_arrays
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components

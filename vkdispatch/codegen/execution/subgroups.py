@@ -13,7 +13,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.execution.invocation import builtin_value
 from vkdispatch.codegen.functions.bits import reinterpret
-from vkdispatch.codegen.functions.elementwise import Operand, Value, describe
+from vkdispatch.codegen.functions.trigonometry import Operand, Value, describe
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import is_integer_scalar, mismatch
 from vkdispatch.codegen.trace.operators import split_components

@@ -9,7 +9,7 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import (
+from vkdispatch.codegen.functions.trigonometry import (
     Operand,
     all_integers,
     all_numbers,
@@ -24,11 +24,11 @@ from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operators import float_remainder, floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler import host_functions as host
 from vkdispatch.compiler.ir import Comment, Expr
 from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir import literals as host
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.ir.statements import UMUL_HIGH
+from vkdispatch.compiler.ir.program import UMUL_HIGH
 
 __all__ = [
     "abs",

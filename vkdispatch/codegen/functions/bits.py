@@ -5,7 +5,7 @@ import struct
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import Operand, as_value, describe
+from vkdispatch.codegen.functions.trigonometry import Operand, as_value, describe
 from vkdispatch.codegen.trace.operands import check_dtype, mismatch
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable

@@ -3,7 +3,7 @@
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import Operand
+from vkdispatch.codegen.functions.trigonometry import Operand
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.operands import parse_components
 from vkdispatch.codegen.variables import ShaderVariable

@@ -8,7 +8,7 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import as_value
+from vkdispatch.codegen.functions.trigonometry import as_value
 from vkdispatch.codegen.trace.operands import is_integer_scalar
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr

@@ -5,7 +5,7 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import (
+from vkdispatch.codegen.functions.trigonometry import (
     Operand,
     Value,
     all_integers,

@@ -12,7 +12,7 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cooperative_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
 from vkdispatch.codegen.variables import ShaderVariable

@@ -18,7 +18,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.objects.buffers import BufferVariable, is_place_in
+from vkdispatch.codegen.objects.resources import BufferVariable, is_place_in
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
 from vkdispatch.codegen.trace.operators import assign

@@ -19,8 +19,7 @@ from vkdispatch.compiler.ir import Expr, Op, ShaderFlags, Storage, is_constant, 
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.literals import MIRRORED, rounded
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.ir.nodes import COMPONENTS, is_same_place
-from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
+from vkdispatch.compiler.ir.program import COMPONENTS, DOUBLE_REMAINDER, FLOAT_REMAINDER, is_same_place
 
 # ---- Components of vectors, complex numbers and matrices, as expressions ---------------------------------
 

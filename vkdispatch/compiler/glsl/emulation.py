@@ -14,7 +14,7 @@ from vkdispatch.compiler.ir import Expr, Kernel, Op, ShaderFlags
 from vkdispatch.compiler.ir.literals import bounds, is_long, rounded
 
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
-from vkdispatch.compiler.ir.statements import INTEGER_POWER
+from vkdispatch.compiler.ir.program import INTEGER_POWER
 
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
 

@@ -12,7 +12,7 @@ from vkdispatch.compiler.glsl.emulation import goes_by_lanes, write_by_lanes
 from vkdispatch.compiler.glsl.helpers import narrows_float
 from vkdispatch.compiler.glsl.packing import Names
 from vkdispatch.compiler.ir.literals import is_long
-from vkdispatch.compiler.ir.statements import HALF_OF_DOUBLE, HALF_OF_FLOAT
+from vkdispatch.compiler.ir.program import HALF_OF_DOUBLE, HALF_OF_FLOAT
 
 
 def expression_text(expr: ir.Expr) -> str:

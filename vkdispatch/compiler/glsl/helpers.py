@@ -9,8 +9,8 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.compiler.analyses.contents import find_operations, resource_access
 from vkdispatch.compiler.forms import FLOAT16
 from vkdispatch.compiler.glsl.emulation import is_emulated_long
-from vkdispatch.compiler.ir import Expr, Kernel, Op, Storage, is_place, root_of, statements
-from vkdispatch.compiler.ir.nodes import COMPONENTS
+from vkdispatch.compiler.ir import Expr, Kernel, Op, Storage, is_place, program, root_of
+from vkdispatch.compiler.ir.program import COMPONENTS
 
 
 def _integer_power(kind: str) -> str:
@@ -26,7 +26,7 @@ def _integer_power(kind: str) -> str:
         result = f"exponent < zero ? ({unit}) : power"
     return "\n".join(
         [
-            f"{kind} {statements.INTEGER_POWER}({kind} base, {kind} exponent) {{",
+            f"{kind} {program.INTEGER_POWER}({kind} base, {kind} exponent) {{",
             f"    {kind} zero = {kind}(0), one = {kind}(1), power = one, square = base, n = exponent;",
             *lines,
             f"    return {result};",
@@ -83,7 +83,7 @@ def _remainder(name: str, word: str, real: str, fraction: int, exponent: int, to
 
 
 _TEXTS: dict[str, Callable[[str], str]] = {
-    statements.UMUL_HIGH: """
+    program.UMUL_HIGH: """
 {0} umul_high({0} a, {0} b) {{
     {0} high, low;
     umulExtended(a, b, high, low);
@@ -92,17 +92,17 @@ _TEXTS: dict[str, Callable[[str], str]] = {
 """.format,
     # what goes through it is a number of 32 bits, whatever the form of the kernel: see
     # `compiler.passes.widen`
-    statements.WRAPPED: """
+    program.WRAPPED: """
 {0} wrapped({0} value) {{
     return value;
 }}
 """.format,
-    statements.INTEGER_POWER: _integer_power,
-    statements.FLOAT_REMAINDER: lambda _: _remainder(
-        statements.FLOAT_REMAINDER, "uint", "float", 23, 8, "findMSB(rest)"
+    program.INTEGER_POWER: _integer_power,
+    program.FLOAT_REMAINDER: lambda _: _remainder(
+        program.FLOAT_REMAINDER, "uint", "float", 23, 8, "findMSB(rest)"
     ),
-    statements.DOUBLE_REMAINDER: lambda _: _remainder(
-        statements.DOUBLE_REMAINDER,
+    program.DOUBLE_REMAINDER: lambda _: _remainder(
+        program.DOUBLE_REMAINDER,
         "uint64_t",
         "double",
         52,
@@ -111,7 +111,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     ),
     # By way of a float32 of which the last bit tells that there was more: drivers round to the nearest one,
     # and then again. The signs are explained in `compiler.glsl.expressions`.
-    statements.HALF_OF_DOUBLE: """
+    program.HALF_OF_DOUBLE: """
 float16_t half_of_double(double x) {{
     float nearest = -float(-x);
     uint bits = floatBitsToUint(nearest);
@@ -172,7 +172,7 @@ def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
     calls = [
         expr
         for expr in find_operations(kernel, Op.CALL)
-        if not (expr.value == statements.INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
+        if not (expr.value == program.INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
     ]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
     narrowed = {
@@ -182,21 +182,21 @@ def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
         if dt.component_type(arg.dtype) is dt.float64
     }
     if narrowed:
-        used.add((statements.HALF_OF_DOUBLE, "double"))
+        used.add((program.HALF_OF_DOUBLE, "double"))
     halves = rounds_halves(kernel, lacks)
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name](kind).strip().splitlines(), ""]
     for kind, count in sorted(narrowed.items()):
         if count > 1:
-            lines += _by_component(statements.HALF_OF_DOUBLE, kind, count)
+            lines += _by_component(program.HALF_OF_DOUBLE, kind, count)
     if halves:
         lines += [*_HALF_OF_FLOAT.strip().splitlines(), ""]
         counts = {dt.component_count(arg.dtype) for expr in makes for arg in expr.args if narrows_float(arg)}
         for count in sorted(counts - {1}):
-            lines += _by_component(statements.HALF_OF_FLOAT, f"vec{count}", count)
+            lines += _by_component(program.HALF_OF_FLOAT, f"vec{count}", count)
     return lines + _mathematics(
-        [expr for expr in calls if str(expr.value).startswith((statements.SINGLE, statements.DOUBLE))]
+        [expr for expr in calls if str(expr.value).startswith((program.SINGLE, program.DOUBLE))]
     )
 
 

@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import is_array, is_matrix
 from vkdispatch.base.errors import BoundsError, UnsupportedError
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.interpreter import memory, operations
-from vkdispatch.compiler.interpreter.images import Texels
+from vkdispatch.compiler.interpreter.memory import Texels
 from vkdispatch.compiler.interpreter.operations import call_function
 from vkdispatch.compiler.interpreter.program import Batch, Lanes, list_operands
 from vkdispatch.compiler.interpreter.subgroups import Subgroups, run_atomic_function, run_subgroup_function

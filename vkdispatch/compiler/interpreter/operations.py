@@ -8,10 +8,10 @@ import numpy as np
 
 from vkdispatch.base.dtype import DType, is_matrix, is_vector
 from vkdispatch.base.errors import UnsupportedError
-from vkdispatch.compiler import host_functions as host
 from vkdispatch.compiler.interpreter.memory import Array, align, as_unsigned, convert, host_dtype, reinterpret
+from vkdispatch.compiler.ir import literals as host
 from vkdispatch.compiler.ir.location import Loc, located
-from vkdispatch.compiler.ir.statements import DOUBLE, SINGLE
+from vkdispatch.compiler.ir.program import DOUBLE, SINGLE
 
 # ---- Operators of GLSL on NumPy rows, in the precision of their operands ---------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vkdispatch.base.errors import NanError, UnsupportedError, VkDispatchError
 from vkdispatch.compiler.interpreter import memory as mem
-from vkdispatch.compiler.interpreter.images import Texels
+from vkdispatch.compiler.interpreter.memory import Texels
 from vkdispatch.compiler.interpreter.subgroups import make_lane_mask
 from vkdispatch.compiler.ir import Builtin, Expr, Kernel, Op, SharedArray, expressions_of, walk
 from vkdispatch.compiler.ir import nodes as nodes

@@ -5,7 +5,7 @@ The kernel language, the analyses, the passes, the interpreter and the GLSL writ
 """
 
 # ruff: noqa: I001 (isort would write an import statement for each name)
-from vkdispatch.compiler.ir.nodes import (
+from vkdispatch.compiler.ir.program import (
     Argument as Argument,
     Builtin as Builtin,
     Expr as Expr,
@@ -26,7 +26,7 @@ from vkdispatch.compiler.ir.nodes import (
     root_of as root_of,
     split_array_indices as split_array_indices,
 )
-from vkdispatch.compiler.ir.statements import (
+from vkdispatch.compiler.ir.program import (
     Assert as Assert,
     Block as Block,
     Break as Break,

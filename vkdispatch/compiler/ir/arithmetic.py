@@ -7,7 +7,7 @@ from vkdispatch.base.derived_dtypes import cross_multiply_type, vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.compiler.ir import Expr, Op, construction, literals
 from vkdispatch.compiler.ir.location import located
-from vkdispatch.compiler.ir.statements import INTEGER_POWER, own_name
+from vkdispatch.compiler.ir.program import INTEGER_POWER, own_name
 
 # ---- Arithmetic of numbers, vectors, matrices and complex numbers ----------------------------------------
 

@@ -8,8 +8,7 @@ from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.compiler.ir import Argument, Expr, Op, Register, literals
 from vkdispatch.compiler.ir.location import located
-from vkdispatch.compiler.ir.nodes import COMPONENTS
-from vkdispatch.compiler.ir.statements import INTEGER_POWER
+from vkdispatch.compiler.ir.program import COMPONENTS, INTEGER_POWER
 
 # ---- Values made of others -------------------------------------------------------------------------------
 #

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from vkdispatch.compiler.ir.statements import Declare, For, Kernel
+from vkdispatch.compiler.ir.program import Declare, For, Kernel
 from vkdispatch.compiler.ir.traversal import walk
 
 _TYPES = """

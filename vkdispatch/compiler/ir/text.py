@@ -17,9 +17,9 @@ from collections.abc import Iterable
 
 from vkdispatch.base.dtype import DType, bool_, float32, int32, uint32
 from vkdispatch.base.record import record
-from vkdispatch.compiler.ir import statements as ir
+from vkdispatch.compiler.ir import program as ir
 from vkdispatch.compiler.ir.location import Loc
-from vkdispatch.compiler.ir.nodes import Builtin, Expr, ImageBinding, Op, RawText, Storage
+from vkdispatch.compiler.ir.program import Builtin, Expr, ImageBinding, Op, RawText, Storage
 from vkdispatch.compiler.ir.traversal import expressions_of, nodes, postorder, walk
 
 _INDENT = "    "

@@ -6,57 +6,56 @@ from operator import attrgetter
 from typing import Any
 
 from vkdispatch.base.record import replace
-from vkdispatch.compiler.ir import statements
-from vkdispatch.compiler.ir.nodes import Expr, Op, Register, root_of
+from vkdispatch.compiler.ir import program
+from vkdispatch.compiler.ir.program import Expr, Op, Register, root_of
 
 MapExpr = Callable[[Expr], Expr]
-MapBlock = Callable[[statements.Block], statements.Block]
+MapBlock = Callable[[program.Block], program.Block]
 
 
 # ---- parts of statements -------------------------------------------------------------------------
 
 
-def _blocks_of_if(statement: statements.If) -> tuple[statements.Block, ...]:
+def _blocks_of_if(statement: program.If) -> tuple[program.Block, ...]:
     bodies = tuple([body for _, body in statement.branches])
     return bodies if statement.orelse is None else (*bodies, statement.orelse)
 
 
-def _blocks_of_switch(statement: statements.Switch) -> tuple[statements.Block, ...]:
+def _blocks_of_switch(statement: program.Switch) -> tuple[program.Block, ...]:
     bodies = tuple([body for _, body in statement.cases])
     return bodies if statement.default is None else (*bodies, statement.default)
 
 
-_BLOCKS: dict[type, Callable[[Any], tuple[statements.Block, ...]]] = {
-    statements.If: _blocks_of_if,
-    statements.Switch: _blocks_of_switch,
+_BLOCKS: dict[type, Callable[[Any], tuple[program.Block, ...]]] = {
+    program.If: _blocks_of_if,
+    program.Switch: _blocks_of_switch,
     **dict.fromkeys(
-        (statements.While, statements.For, statements.Scope, statements.Assert),
-        lambda statement: (statement.body,),
+        (program.While, program.For, program.Scope, program.Assert), lambda statement: (statement.body,)
     ),
 }
 
 
-def blocks_of(statement: statements.Statement) -> tuple[statements.Block, ...]:
+def blocks_of(statement: program.Statement) -> tuple[program.Block, ...]:
     """Return the blocks nested in a statement, in order."""
     find = _BLOCKS.get(type(statement))
     return () if find is None else find(statement)
 
 
 _EXPRESSIONS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
-    statements.Declare: lambda statement: (statement.value,),
-    statements.Store: attrgetter("place", "value"),
-    statements.ImageStore: attrgetter("coordinate", "value"),
-    statements.MatrixLoad: lambda s: (s.matrix, s.source, s.stride, *s.window),
-    statements.MatrixStore: lambda s: (s.place, s.value, s.stride, *s.window),
-    statements.If: lambda statement: tuple([condition for condition, _ in statement.branches]),
-    **dict.fromkeys((statements.While, statements.Assert), lambda statement: (statement.condition,)),
-    statements.For: attrgetter("start", "stop", "step"),
-    statements.Switch: lambda statement: (statement.value,),
-    statements.Print: attrgetter("args"),
+    program.Declare: lambda statement: (statement.value,),
+    program.Store: attrgetter("place", "value"),
+    program.ImageStore: attrgetter("coordinate", "value"),
+    program.MatrixLoad: lambda s: (s.matrix, s.source, s.stride, *s.window),
+    program.MatrixStore: lambda s: (s.place, s.value, s.stride, *s.window),
+    program.If: lambda statement: tuple([condition for condition, _ in statement.branches]),
+    **dict.fromkeys((program.While, program.Assert), lambda statement: (statement.condition,)),
+    program.For: attrgetter("start", "stop", "step"),
+    program.Switch: lambda statement: (statement.value,),
+    program.Print: attrgetter("args"),
 }
 
 
-def expressions_of(statement: statements.Statement) -> tuple[Expr, ...]:
+def expressions_of(statement: program.Statement) -> tuple[Expr, ...]:
     """Return the expressions that a statement itself holds, places included, without nested blocks."""
     find = _EXPRESSIONS.get(type(statement))
     return () if find is None else find(statement)
@@ -70,13 +69,13 @@ def place_operands(place: Expr) -> Iterator[Expr]:
     yield from place.args
 
 
-def evaluated(statement: statements.Statement) -> tuple[Expr, ...]:
+def evaluated(statement: program.Statement) -> tuple[Expr, ...]:
     """Return the expressions whose value a statement itself uses; of a place these are its indices."""
     find = _EVALUATED.get(type(statement))
     return () if find is None else find(statement)
 
 
-def _evaluated_of_declare(statement: statements.Declare) -> tuple[Expr, ...]:
+def _evaluated_of_declare(statement: program.Declare) -> tuple[Expr, ...]:
     if statement.value.op is not Op.ATOMIC:
         return (statement.value,)
     place, *operands = statement.value.args
@@ -85,21 +84,21 @@ def _evaluated_of_declare(statement: statements.Declare) -> tuple[Expr, ...]:
 
 _EVALUATED: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     **_EXPRESSIONS,
-    statements.Declare: _evaluated_of_declare,
-    statements.Store: lambda s: (*place_operands(s.place), s.value),
-    statements.MatrixLoad: lambda s: (s.source, s.stride, *s.window),
-    statements.MatrixStore: lambda s: (*place_operands(s.place), s.value, s.stride, *s.window),
+    program.Declare: _evaluated_of_declare,
+    program.Store: lambda s: (*place_operands(s.place), s.value),
+    program.MatrixLoad: lambda s: (s.source, s.stride, *s.window),
+    program.MatrixStore: lambda s: (*place_operands(s.place), s.value, s.stride, *s.window),
 }
 
 
-def assignments_of(statement: statements.Statement) -> Iterator[tuple[Register, Expr]]:
+def assignments_of(statement: program.Statement) -> Iterator[tuple[Register, Expr]]:
     """Yield the registers that a statement itself gives a value, with what the value is made of."""
-    if isinstance(statement, statements.Declare):
+    if isinstance(statement, program.Declare):
         yield statement.register, statement.value
-    elif isinstance(statement, statements.For):
+    elif isinstance(statement, program.For):
         yield statement.counter, statement.start
         yield statement.counter, statement.step
-    elif isinstance(statement, statements.Store):
+    elif isinstance(statement, program.Store):
         root = root_of(statement.place)
         if isinstance(root.value, Register):
             yield root.value, statement.value
@@ -108,7 +107,7 @@ def assignments_of(statement: statements.Statement) -> Iterator[tuple[Register, 
 # ---- walking -------------------------------------------------------------------------------------
 
 
-def walk(block: statements.Block) -> Iterator[statements.Statement]:
+def walk(block: program.Block) -> Iterator[program.Statement]:
     """Every statement of a block and of the blocks nested in it, in program order."""
     for statement in block:
         yield statement
@@ -161,7 +160,7 @@ def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
     return order
 
 
-def expressions_in(block: statements.Block) -> Iterable[Expr]:
+def expressions_in(block: program.Block) -> Iterable[Expr]:
     """Every expression of the statements of a block, and of the blocks nested in it, each object once."""
     return nodes(expr for statement in walk(block) for expr in expressions_of(statement))
 
@@ -198,11 +197,11 @@ def with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def map_statement(
-    statement: statements.Statement,
+    statement: program.Statement,
     value: MapExpr | None = None,
     block: MapBlock | None = None,
     place: MapExpr | None = None,
-) -> statements.Statement:
+) -> program.Statement:
     """Return a statement with its expressions and nested blocks replaced; the same one if nothing changes.
 
     Parameters
@@ -221,7 +220,7 @@ def map_statement(
     if rebuild is None:
         return statement
     value = value or _same
-    changed: statements.Statement = rebuild(statement, value, block or _same, place or value)
+    changed: program.Statement = rebuild(statement, value, block or _same, place or value)
     return changed
 
 
@@ -229,7 +228,7 @@ def _same(part: Any) -> Any:
     return part
 
 
-def _change(statement: statements.Statement, **parts: Any) -> statements.Statement:
+def _change(statement: program.Statement, **parts: Any) -> program.Statement:
     if all(getattr(statement, name) is part for name, part in parts.items()):
         return statement
     return replace(statement, **parts)
@@ -240,26 +239,22 @@ def _map_all(rule: MapExpr, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return exprs if all(new is old for new, old in zip(changed, exprs, strict=True)) else changed
 
 
-def _rebuild_declare(
-    old: statements.Declare, value: MapExpr, _: MapBlock, place: MapExpr
-) -> statements.Statement:
+def _rebuild_declare(old: program.Declare, value: MapExpr, _: MapBlock, place: MapExpr) -> program.Statement:
     if old.value.op is Op.ATOMIC and place is not value:
         target, *operands = old.value.args
         return _change(old, value=with_args(old.value, (place(target), *map(value, operands))))
     changed = value(old.value)
-    return old if changed is old.value else statements.Declare(old.register, changed, old.loc)
+    return old if changed is old.value else program.Declare(old.register, changed, old.loc)
 
 
-def _rebuild_store(
-    old: statements.Store, value: MapExpr, _: MapBlock, place: MapExpr
-) -> statements.Statement:
+def _rebuild_store(old: program.Store, value: MapExpr, _: MapBlock, place: MapExpr) -> program.Statement:
     target, changed = place(old.place), value(old.value)
     if target is old.place and changed is old.value:
         return old
-    return statements.Store(target, changed, old.operator, old.loc, old.update)
+    return program.Store(target, changed, old.operator, old.loc, old.update)
 
 
-def _rebuild_if(old: statements.If, value: MapExpr, block: MapBlock, _: MapExpr) -> statements.Statement:
+def _rebuild_if(old: program.If, value: MapExpr, block: MapBlock, _: MapExpr) -> program.Statement:
     conditions = [value(condition) for condition, _ in old.branches]
     bodies = [block(body) for _, body in old.branches]
     orelse = None if old.orelse is None else block(old.orelse)
@@ -268,9 +263,7 @@ def _rebuild_if(old: statements.If, value: MapExpr, block: MapBlock, _: MapExpr)
     return _change(old, branches=old.branches if same else pairs, orelse=orelse)
 
 
-def _rebuild_switch(
-    old: statements.Switch, value: MapExpr, block: MapBlock, _: MapExpr
-) -> statements.Statement:
+def _rebuild_switch(old: program.Switch, value: MapExpr, block: MapBlock, _: MapExpr) -> program.Statement:
     chosen = value(old.value)
     cases = tuple([(values, block(body)) for values, body in old.cases])
     default = None if old.default is None else block(old.default)
@@ -280,21 +273,21 @@ def _rebuild_switch(
 
 # The fields of other statements, in the order in which they are mapped, and what maps them.
 _FIELDS: dict[type, dict[str, str]] = {
-    statements.Read: {"value": "value"},
-    statements.ImageStore: {"coordinate": "value", "value": "value"},
-    statements.MatrixLoad: {"matrix": "place", "source": "place", "stride": "value", "window": "values"},
-    statements.MatrixStore: {"place": "place", "value": "value", "stride": "value", "window": "values"},
-    statements.While: {"condition": "value", "body": "block"},
-    statements.For: {"start": "value", "stop": "value", "step": "value", "body": "block"},
-    statements.Scope: {"body": "block"},
-    statements.Assert: {"body": "block", "condition": "value"},
-    statements.Print: {"args": "values"},
+    program.Read: {"value": "value"},
+    program.ImageStore: {"coordinate": "value", "value": "value"},
+    program.MatrixLoad: {"matrix": "place", "source": "place", "stride": "value", "window": "values"},
+    program.MatrixStore: {"place": "place", "value": "value", "stride": "value", "window": "values"},
+    program.While: {"condition": "value", "body": "block"},
+    program.For: {"start": "value", "stop": "value", "step": "value", "body": "block"},
+    program.Scope: {"body": "block"},
+    program.Assert: {"body": "block", "condition": "value"},
+    program.Print: {"args": "values"},
 }
 
 
 def _rebuild_fields(
-    old: statements.Statement, value: MapExpr, block: MapBlock, place: MapExpr
-) -> statements.Statement:
+    old: program.Statement, value: MapExpr, block: MapBlock, place: MapExpr
+) -> program.Statement:
     rules: dict[str, Callable[[Any], Any]] = {
         "value": value,
         "values": partial(_map_all, value),
@@ -305,21 +298,21 @@ def _rebuild_fields(
     return _change(old, **parts)
 
 
-_REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], statements.Statement]] = {
+_REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], program.Statement]] = {
     **dict.fromkeys(_FIELDS, _rebuild_fields),
-    statements.Declare: _rebuild_declare,
-    statements.Store: _rebuild_store,
-    statements.If: _rebuild_if,
-    statements.Switch: _rebuild_switch,
+    program.Declare: _rebuild_declare,
+    program.Store: _rebuild_store,
+    program.If: _rebuild_if,
+    program.Switch: _rebuild_switch,
 }
 
 
-def without_asserts(block: statements.Block) -> statements.Block:
+def without_asserts(block: program.Block) -> program.Block:
     """Return a block without its asserts; the same one if it has none."""
-    if not any(isinstance(statement, statements.Assert) for statement in walk(block)):
+    if not any(isinstance(statement, program.Assert) for statement in walk(block)):
         return block
     return tuple(
         map_statement(statement, block=without_asserts)
         for statement in block
-        if not isinstance(statement, statements.Assert)
+        if not isinstance(statement, program.Assert)
     )

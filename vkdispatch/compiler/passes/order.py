@@ -1,7 +1,4 @@
-"""The passes of a kernel in their order, from the trace to the program that is written as GLSL.
-
-Whatever changes a whole program runs by `run`, which takes its time and can keep what there was before.
-"""
+"""The passes of a kernel in their order, and the versions of the program that they make, as text."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +9,7 @@ from typing import ParamSpec, TypeVar
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.forms import Variant
 from vkdispatch.compiler.ir import Kernel, without_asserts
+from vkdispatch.compiler.ir.text import Line, ProgramWriter, join_lines
 from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.compiler.passes.coarsen import coarsen, put_in_blocks
 from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
@@ -143,3 +141,43 @@ def make_form(kernel: Kernel, variant: Variant) -> Kernel:
 def is_bounded_outside(form: Kernel, variant: Variant) -> bool:
     """Whether what `make_form` returned leaves it to the writer to end invocations beyond the limit."""
     return not (form.exec_count is None or variant.coarse > 1 or variant.wide or keeps_workgroups(form))
+
+
+@record
+class ProgramVersion:
+    """The program of a kernel after the pass `name`, or as it was traced ("trace").
+
+    Attributes
+    ----------
+    about
+        What the pass does.
+    lines
+        The program as text, each line with the place in Python that it comes from.
+    """
+
+    name: str
+    about: str
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        """The program, with places in Python at the right."""
+        return join_lines(self.lines)
+
+    def difference(self, before: "ProgramVersion") -> list[str]:
+        """Return the lines that differ from the version before, marked with + and -, and their neighbours."""
+        import difflib  # slow to import
+
+        old, new = ([line.text for line in version.lines] for version in (before, self))
+        return list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]
+
+
+def list_versions(kernel: Kernel) -> tuple[ProgramVersion, ...]:
+    """Return the versions that led to a program, the traced one first; see `order.keep_steps`."""
+    steps, writer = list_steps(kernel), ProgramWriter()
+    names = ["trace", *(step.name for step in steps)]
+    kernels = [*(step.before for step in steps), kernel]
+    return tuple(
+        ProgramVersion(name, PASSES.get(name, "the program as traced"), tuple(writer.write(version)))
+        for name, version in zip(names, kernels, strict=True)
+    )

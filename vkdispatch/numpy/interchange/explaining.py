@@ -6,7 +6,7 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.interchange.lazy import eval as compute
 from vkdispatch.numpy.interchange.lazy import explain as describe_plan
-from vkdispatch.shader.explaining.explanation import Explanation, explain_call, explain_kernel
+from vkdispatch.shader.explaining import Explanation, explain_call, explain_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

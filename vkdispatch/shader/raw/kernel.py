@@ -16,7 +16,7 @@ from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.validation import read_valid_module
 from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.compiler.forms import Variant
-from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
+from vkdispatch.shader.building import BuiltKernel, Coarsening, bind_kernel, check_local_size
 from vkdispatch.shader.pickling import load_payload, make_payload
 from vkdispatch.shader.program import Program
 from vkdispatch.shader.raw.interface import make_description
@@ -24,7 +24,6 @@ from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import Slots, describe_kernel
 from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
-from vkdispatch.shader.variants import Coarsening
 
 # ---- The code of a kernel given as GLSL or SPIR-V, and the values of its specialization constants --------
 

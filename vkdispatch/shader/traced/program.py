@@ -26,13 +26,18 @@ from vkdispatch.compiler.passes.order import TRACE_SECONDS, make_wide, run
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
 from vkdispatch.shader.arguments import CheckedCall
-from vkdispatch.shader.building import BuiltKernel, KernelCode, Launch, bind_code
+from vkdispatch.shader.building import UNCOARSENED, BuiltKernel, Coarsening, KernelCode, Launch, bind_code
 from vkdispatch.shader.program import LoopGuard, Program
 from vkdispatch.shader.signature import BufferSlot, Slot, Slots, ValueSlot, read_slots
 from vkdispatch.shader.size import Extent
-from vkdispatch.shader.traced.generation import KernelSource, build_kernel, fills_tiles, generate_code
-from vkdispatch.shader.traced.lacks import choose_coarsening, without_float_atomics
-from vkdispatch.shader.variants import UNCOARSENED, Coarsening
+from vkdispatch.shader.traced.generation import (
+    KernelSource,
+    build_kernel,
+    choose_coarsening,
+    fills_tiles,
+    generate_code,
+    without_float_atomics,
+)
 
 # ---- Kernels that print or are checked: the instrumented kernel that is launched instead -----------------
 
