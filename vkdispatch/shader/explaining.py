@@ -158,7 +158,7 @@ def write_page(title: str, plan: str, kernels: Sequence[KernelExplanation]) -> s
     heading = f"<h1>{escape(title)}</h1>"
     if plan or len(kernels) > 1:
         heading += f"\n<pre>{escape(plan)}</pre>\n<ol>{contents}</ol>"
-    template = (pkgutil.get_data(__package__, "page.html") or b"").decode()
+    template = (pkgutil.get_data(__package__, "explaining.html") or b"").decode()
     page = template.replace("<!-- title -->", escape(title))
     return page.replace("<!-- body -->", f"{heading}\n{sections}")
 
