@@ -51,4 +51,4 @@ def _load(path: Path) -> ModuleType:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx of the directive."""
     app.add_directive("worked-example", WorkedExample)
-    return {"parallel_read_safe": False}
+    return {"parallel_read_safe": True}
