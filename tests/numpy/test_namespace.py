@@ -64,7 +64,7 @@ def test_functions_with_a_name_of_numpys_are_public() -> None:
 
 
 # Functions that are not what NumPy calls so.
-HELPERS = {"basics.elementwise": ("choose",)}
+HELPERS = {"basics.elementwise": ("choose",), "linalg.products": (*vnp._OF_LINALG, "diagonal", "trace")}
 
 
 @pytest.mark.parametrize("module", [vnp, vnp.linalg, vnp.fft, vnp.special])

@@ -19,30 +19,28 @@ from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
 # Modules whose `__all__` is the namespace's; `__init__.pyi` says the same to type checkers and editors.
 _MODULES = (
     "basics.elementwise",
-    "basics.inputs",
     "basics.creation",
     "basics.sequences",
     "basics.manipulation",
     "basics.joining",
-    "indexing.indexing",
+    "indexing",
     "basics.reductions",
-    "sorting.searching",
-    "statistics.quantiles",
-    "statistics.averages",
-    "statistics.counting",
-    "statistics.calculus",
+    "searching",
+    "quantiles",
+    "averages",
+    "counting",
+    "calculus",
     "editing",
-    "sorting.selections",
-    "indexing.index_arrays",
-    "statistics.polynomials",
-    "indexing.writing",
-    "contraction",
+    "selections",
+    "index_arrays",
+    "polynomials",
     "interchange.inspection",
     "interchange.exchange",
     "basics.parts",
-    "core.devices",
+    "core.memory",
     "interchange.lazy",
     "interchange.vectorizing",
+    "linalg.products",
 )
 
 __array_api_version__ = "2025.12"
@@ -79,14 +77,14 @@ _OF_LINALG = (
 )
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {
-    **dict.fromkeys(("get_items", "set_items"), "indexing.indexing"),
+    **dict.fromkeys(("get_items", "set_items"), "indexing"),
     **dict.fromkeys(("identify_array", "reduce_array"), "core.blanks"),
     **dict.fromkeys(("call_ufunc", "call_function"), "interchange.protocols"),
     **dict.fromkeys(("as_argument", "to_dlpack", "dlpack_device", "lend_elements"), "interchange.exchange"),
     **dict.fromkeys(("cuda_interface", "array_flags", "base_of"), "interchange.exchange"),
     **dict.fromkeys(("view_as", "view_part"), "interchange.exchange"),
     "array_html": "interchange.inspection",
-    "FlatIterator": "indexing.writing",
+    "FlatIterator": "editing",
 }
 # Names of this file that are not the namespace's.
 _HIDDEN = ("Any", "ModuleType", "chain", "import_module", "math")

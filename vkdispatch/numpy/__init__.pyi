@@ -63,22 +63,22 @@ from vkdispatch.numpy import lib as lib
 from vkdispatch.numpy import linalg as linalg
 from vkdispatch.numpy import random as random
 from vkdispatch.numpy import special as special
+from vkdispatch.numpy.averages import *
 from vkdispatch.numpy.basics.creation import *
 from vkdispatch.numpy.basics.elementwise import *
-from vkdispatch.numpy.basics.inputs import *
 from vkdispatch.numpy.basics.joining import *
 from vkdispatch.numpy.basics.manipulation import *
 from vkdispatch.numpy.basics.parts import *
 from vkdispatch.numpy.basics.reductions import *
 from vkdispatch.numpy.basics.sequences import *
-from vkdispatch.numpy.contraction import *
+from vkdispatch.numpy.calculus import *
 from vkdispatch.numpy.core.array import Array as Array
-from vkdispatch.numpy.core.devices import *
+from vkdispatch.numpy.core.memory import *
 from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
+from vkdispatch.numpy.counting import *
 from vkdispatch.numpy.editing import *
-from vkdispatch.numpy.indexing.index_arrays import *
-from vkdispatch.numpy.indexing.indexing import *
-from vkdispatch.numpy.indexing.writing import *
+from vkdispatch.numpy.index_arrays import *
+from vkdispatch.numpy.indexing import *
 from vkdispatch.numpy.interchange.exchange import *
 from vkdispatch.numpy.interchange.inspection import *
 from vkdispatch.numpy.interchange.lazy import *
@@ -94,13 +94,11 @@ from vkdispatch.numpy.linalg import tensordot as tensordot
 from vkdispatch.numpy.linalg import vdot as vdot
 from vkdispatch.numpy.linalg import vecdot as vecdot
 from vkdispatch.numpy.linalg import vecmat as vecmat
-from vkdispatch.numpy.sorting.searching import *
-from vkdispatch.numpy.sorting.selections import *
-from vkdispatch.numpy.statistics.averages import *
-from vkdispatch.numpy.statistics.calculus import *
-from vkdispatch.numpy.statistics.counting import *
-from vkdispatch.numpy.statistics.polynomials import *
-from vkdispatch.numpy.statistics.quantiles import *
+from vkdispatch.numpy.linalg.products import *
+from vkdispatch.numpy.polynomials import *
+from vkdispatch.numpy.quantiles import *
+from vkdispatch.numpy.searching import *
+from vkdispatch.numpy.selections import *
 
 __array_api_version__: str
 bool = bool_

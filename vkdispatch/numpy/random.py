@@ -17,7 +17,6 @@ from vkdispatch.numpy import rejection
 from vkdispatch.numpy.basics import elementwise, manipulation
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import power as raise_to
-from vkdispatch.numpy.basics.inputs import asnumpy, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import matrix_transpose, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import cumsum
@@ -26,11 +25,11 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, describe, parse_index, store_result, value_of
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.conversion import asarray, asnumpy, parse_shape, require_choice, to_array
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
 from vkdispatch.numpy.linalg import cholesky, matmul
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
+from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
 __all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "ranf", "sample", "seed"]

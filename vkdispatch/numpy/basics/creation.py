@@ -11,10 +11,9 @@ from vkdispatch.numpy.core.application import make_operation, number_as
 from vkdispatch.numpy.core.array import Array, OfScalar, OfShape, Scalar, ScalarT, ShapeT, array_of, view_of
 from vkdispatch.numpy.core.blanks import find_blank
 from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, host_data, parse_shape
-from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Kind, Shape, View, is_f_order, parse_dtype, parse_real
+from vkdispatch.numpy.core.memory import Kind, Shape, View, is_f_order, parse_device, parse_dtype, parse_real
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.basics.examples import write_example
-from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core import application, memory
 from vkdispatch.numpy.core.array import (
     Array,
@@ -24,9 +22,115 @@ from vkdispatch.numpy.core.array import (
     suggest_array,
     value_of,
 )
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, parse_value, to_array
 from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
 from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
+
+EXAMPLES = {
+    "add": ("vnp.asarray([1, 2]), 3", "Array([4, 5], dtype=int64)"),
+    "subtract": ("vnp.asarray([5, 7]), vnp.asarray([1, 2])", "Array([4, 5], dtype=int64)"),
+    "multiply": ("vnp.asarray([1, 2]), vnp.asarray([3, 4])", "Array([3, 8], dtype=int64)"),
+    "divide": ("vnp.asarray([1, 2]), 4", "Array([0.25, 0.5 ], dtype=float64)"),
+    "floor_divide": ("vnp.asarray([7, -7]), 2", "Array([ 3, -4], dtype=int64)"),
+    "remainder": ("vnp.asarray([7, -7]), 3", "Array([1, 2], dtype=int64)"),
+    "fmod": ("vnp.asarray([7, -7]), 3", "Array([ 1, -1], dtype=int64)"),
+    "power": ("vnp.asarray([2, 3]), 2", "Array([4, 9], dtype=int64)"),
+    "float_power": ("vnp.asarray([2, 3]), 2", "Array([4., 9.], dtype=float64)"),
+    "negative": ("vnp.asarray([1, -2])", "Array([-1,  2], dtype=int64)"),
+    "positive": ("vnp.asarray([1, -2])", "Array([ 1, -2], dtype=int64)"),
+    "absolute": ("vnp.asarray([-1.5, 2.0])", "Array([1.5, 2. ], dtype=float64)"),
+    "fabs": ("vnp.asarray([-1.5, 2.0])", "Array([1.5, 2. ], dtype=float64)"),
+    "sign": ("vnp.asarray([-3, 0, 5])", "Array([-1,  0,  1], dtype=int64)"),
+    "square": ("vnp.asarray([2, 3])", "Array([4, 9], dtype=int64)"),
+    "reciprocal": ("vnp.asarray([2.0, 4.0])", "Array([0.5 , 0.25], dtype=float64)"),
+    "gcd": ("vnp.asarray([12, 7]), 8", "Array([4, 1], dtype=int64)"),
+    "lcm": ("vnp.asarray([4, 6]), 10", "Array([20, 30], dtype=int64)"),
+    "equal": ("vnp.asarray([1, 2]), 2", "Array([False,  True], dtype=bool)"),
+    "not_equal": ("vnp.asarray([1, 2]), 2", "Array([ True, False], dtype=bool)"),
+    "less": ("vnp.asarray([1, 2, 3]), 2", "Array([ True, False, False], dtype=bool)"),
+    "less_equal": ("vnp.asarray([1, 2, 3]), 2", "Array([ True,  True, False], dtype=bool)"),
+    "greater": ("vnp.asarray([1, 2, 3]), 2", "Array([False, False,  True], dtype=bool)"),
+    "greater_equal": ("vnp.asarray([1, 2, 3]), 2", "Array([False,  True,  True], dtype=bool)"),
+    "logical_and": (
+        "vnp.asarray([True, False]), vnp.asarray([True, True])",
+        "Array([ True, False], dtype=bool)",
+    ),
+    "logical_or": (
+        "vnp.asarray([True, False]), vnp.asarray([False, False])",
+        "Array([ True, False], dtype=bool)",
+    ),
+    "logical_xor": (
+        "vnp.asarray([True, False]), vnp.asarray([True, True])",
+        "Array([False,  True], dtype=bool)",
+    ),
+    "logical_not": ("vnp.asarray([True, False])", "Array([False,  True], dtype=bool)"),
+    "bitwise_and": ("vnp.asarray([6, 5]), 3", "Array([2, 1], dtype=int64)"),
+    "bitwise_or": ("vnp.asarray([6, 5]), 3", "Array([7, 7], dtype=int64)"),
+    "bitwise_xor": ("vnp.asarray([6, 5]), 3", "Array([5, 6], dtype=int64)"),
+    "invert": ("vnp.asarray([0, 1])", "Array([-1, -2], dtype=int64)"),
+    "left_shift": ("vnp.asarray([1, 2]), 3", "Array([ 8, 16], dtype=int64)"),
+    "right_shift": ("vnp.asarray([8, 16]), 2", "Array([2, 4], dtype=int64)"),
+    "bitwise_count": ("vnp.asarray([7, 8])", "Array([3, 1], dtype=uint8)"),
+    "maximum": ("vnp.asarray([1.0, vnp.nan]), 2.0", "Array([ 2., nan], dtype=float64)"),
+    "minimum": ("vnp.asarray([3.0, vnp.nan]), 2.0", "Array([ 2., nan], dtype=float64)"),
+    "fmax": ("vnp.asarray([1.0, vnp.nan]), 2.0", "Array([2., 2.], dtype=float64)"),
+    "fmin": ("vnp.asarray([3.0, vnp.nan]), 2.0", "Array([2., 2.], dtype=float64)"),
+    "isnan": ("vnp.asarray([1.0, vnp.nan])", "Array([False,  True], dtype=bool)"),
+    "isinf": ("vnp.asarray([1.0, vnp.inf])", "Array([False,  True], dtype=bool)"),
+    "isfinite": ("vnp.asarray([1.0, vnp.inf])", "Array([ True, False], dtype=bool)"),
+    "signbit": ("vnp.asarray([-0.0, 1.0])", "Array([ True, False], dtype=bool)"),
+    "copysign": ("vnp.asarray([1.0, 2.0]), -1.0", "Array([-1., -2.], dtype=float64)"),
+    "nextafter": ("vnp.asarray([1.0], dtype=vnp.float32), 2.0", "Array([1.0000001], dtype=float32)"),
+    "heaviside": ("vnp.asarray([-1.0, 0.0, 2.0]), 0.5", "Array([0. , 0.5, 1. ], dtype=float64)"),
+    "rint": ("vnp.asarray([0.5, 1.5, 2.7])", "Array([0., 2., 3.], dtype=float64)"),
+    "logaddexp": ("vnp.asarray([0.0]), 0.0", "Array([0.69314718], dtype=float64)"),
+    "logaddexp2": ("vnp.asarray([3.0]), 3.0", "Array([4.], dtype=float64)"),
+    "sqrt": ("vnp.asarray([4.0, 9.0])", "Array([2., 3.], dtype=float64)"),
+    "cbrt": ("vnp.asarray([8.0, 27.0])", "Array([2., 3.], dtype=float64)"),
+    "exp": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 2.71828183], dtype=float64)"),
+    "exp2": ("vnp.asarray([3.0, 0.5])", "Array([8.        , 1.41421356], dtype=float64)"),
+    "expm1": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.71828183], dtype=float64)"),
+    "log": ("vnp.asarray([1.0, 10.0])", "Array([0.        , 2.30258509], dtype=float64)"),
+    "log2": ("vnp.asarray([8.0, 10.0])", "Array([3.        , 3.32192809], dtype=float64)"),
+    "log10": ("vnp.asarray([100.0, 2.0])", "Array([2.     , 0.30103], dtype=float64)"),
+    "log1p": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.69314718], dtype=float64)"),
+    "sin": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.84147098], dtype=float64)"),
+    "cos": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.54030231], dtype=float64)"),
+    "tan": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.55740772], dtype=float64)"),
+    "arcsin": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.57079633], dtype=float64)"),
+    "arccos": ("vnp.asarray([0.0, 1.0])", "Array([1.57079633, 0.        ], dtype=float64)"),
+    "arctan": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.78539816], dtype=float64)"),
+    "arctan2": (
+        "vnp.asarray([1.0, -1.0]), vnp.asarray([1.0, 1.0])",
+        "Array([ 0.78539816, -0.78539816], dtype=float64)",
+    ),
+    "sinh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.17520119], dtype=float64)"),
+    "cosh": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 1.54308063], dtype=float64)"),
+    "tanh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.76159416], dtype=float64)"),
+    "arcsinh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.88137359], dtype=float64)"),
+    "arccosh": ("vnp.asarray([1.0, 2.0])", "Array([0.       , 1.3169579], dtype=float64)"),
+    "arctanh": ("vnp.asarray([0.0, 0.5])", "Array([0.        , 0.54930614], dtype=float64)"),
+    "hypot": ("vnp.asarray([3.0, 5.0]), vnp.asarray([4.0, 12.0])", "Array([ 5., 13.], dtype=float64)"),
+    "degrees": ("vnp.asarray([0.0, 1.0])", "Array([ 0.        , 57.29577951], dtype=float64)"),
+    "radians": ("vnp.asarray([0.0, 180.0])", "Array([0.        , 3.14159265], dtype=float64)"),
+    "conjugate": ("vnp.asarray([1 + 2j, 3])", "Array([1.-2.j, 3.-0.j], dtype=complex128)"),
+    "floor": ("vnp.asarray([-1.5, 1.5])", "Array([-2.,  1.], dtype=float64)"),
+    "ceil": ("vnp.asarray([-1.5, 1.5])", "Array([-1.,  2.], dtype=float64)"),
+    "trunc": ("vnp.asarray([-1.5, 1.5])", "Array([-1.,  1.], dtype=float64)"),
+    "special.erf": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.84270079], dtype=float64)"),
+    "special.erfc": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.15729921], dtype=float64)"),
+    "special.gamma": ("vnp.asarray([5.0, 0.5])", "Array([24.        ,  1.77245385], dtype=float64)"),
+    "special.gammaln": ("vnp.asarray([5.0, 0.5])", "Array([3.17805383, 0.57236494], dtype=float64)"),
+    "special.i0": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 1.26606588], dtype=float64)"),
+    "special.i0e": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.46575961], dtype=float64)"),
+}
+
+
+def write_example(name: str) -> str:
+    """Return the section of a docstring that shows the example of a function."""
+    arguments, result = EXAMPLES[name]
+    return f"Examples\n    --------\n    >>> vnp.{name}({arguments})\n    {result}\n    "
+
 
 __all__ = [
     "abs",

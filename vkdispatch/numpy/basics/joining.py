@@ -8,10 +8,9 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
-from vkdispatch.numpy.basics.inputs import asnumpy, require_array, to_array
 from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, parse_index, value_of, view_of
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.conversion import asnumpy, parse_shape, require_array, to_array
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View, parse_dtype
 

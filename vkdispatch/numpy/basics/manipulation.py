@@ -7,12 +7,11 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
-from vkdispatch.numpy.basics.inputs import require_array, require_choice, to_array
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_index, value_of, view_of
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.conversion import parse_shape, require_array, require_choice, to_array
 from vkdispatch.numpy.core.kernels import gather
 
 __all__ = [

@@ -9,12 +9,12 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import not_equal
-from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result
+from vkdispatch.numpy.core.conversion import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.reduce import functions as reduce
 

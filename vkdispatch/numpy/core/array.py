@@ -15,9 +15,18 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.dlpack import has_dlpack, parse_request
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, loops, make_operation
-from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate, evaluate_apart, shown_view, shows_parts
-from vkdispatch.numpy.core.memory import Kind, Shape, Storage, View, numpy_type, parse_dtype, refuse_recording
+from vkdispatch.numpy.core.memory import (
+    Device,
+    Kind,
+    Shape,
+    Storage,
+    View,
+    device_of,
+    numpy_type,
+    parse_dtype,
+    refuse_recording,
+)
 from vkdispatch.numpy.core.operations import COPY
 
 array_of: "Callable[[Value], Array]" = native.array_of

@@ -1,4 +1,4 @@
-"""From data of the host, buffers and maps to arrays."""
+"""From data of the host, buffers, maps and arguments of functions to arrays."""
 
 import math
 import operator
@@ -15,10 +15,19 @@ from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, Arg
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import assign, cast, make_operation
-from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    OfScalar,
+    Scalar,
+    ScalarT,
+    ShapeT,
+    array_of,
+    parse_operand,
+    value_of,
+)
 from vkdispatch.numpy.core.blanks import find_host_array
-from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.kernels import gather, new_view
+from vkdispatch.numpy.core.memory import Kind, default_real, parse_device
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
@@ -253,3 +262,66 @@ def copy_array(a: Array) -> Array:
     if type(value) is memory.View and not value.is_contiguous:
         return array_of(gather(value))
     return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))
+
+
+def require_array(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array; numbers are uploaded. Raises TypeError for anything else."""
+    if isinstance(x, Array):
+        return x
+    parse_operand(x, name)
+    return asarray(x)
+
+
+def parse_value(x: Any, name: str = "x") -> Any:
+    """Return the expression or view of an array or number. Raises TypeError for anything else."""
+    return value_of(require_array(x, name))
+
+
+def to_array(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array; numbers, lists and tuples are uploaded.
+
+    Raises TypeError for anything else. NumPy's arrays are refused: they would be copied to the device in
+    silence. All functions do so for elements that they compute with; see docs/reference/arrays/arrays.rst.
+    """
+    if isinstance(x, Array):
+        return x
+    return asarray(x) if isinstance(x, (list, tuple)) else require_array(x, name)
+
+
+def require_choice(value: object, name: str, *choices: str) -> None:
+    """Raise ValueError for an argument that is none of some texts."""
+    if value not in choices:
+        shown = ", ".join(map(repr, choices[:-1]))
+        raise ArgumentValueError(f"{name}: expected {shown} or {choices[-1]!r}, got {value!r}")
+
+
+def to_elements(x: Any, kind: Kind, name: str) -> Array:
+    """Return as an array what becomes elements of a dtype.
+
+    Raises OverflowError or TypeError for numbers of Python that the dtype does not hold, and as `to_array`.
+    """
+    return asarray(host_data(x, kind, name)) if is_of_python(x) else to_array(x, name)
+
+
+def to_index(x: Any) -> Array:
+    """Return indices as an array; those of the host, NumPy's arrays as well, are uploaded."""
+    if isinstance(x, Array):
+        return x
+    data = np.asarray(x)
+    return asarray(data.astype(np.int64) if data.size == 0 else data)
+
+
+def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
+    """Return the values of an array, or of data of the host, as a NumPy array.
+
+    Examples
+    --------
+    >>> vnp.asnumpy(vnp.arange(3))
+    array([0, 1, 2])
+    """
+    return x.numpy() if isinstance(x, Array) else np.asarray(x)
+
+
+def real_kind(kind: Kind) -> Kind:
+    """Return the dtype that real results of arrays of a dtype have: the default one for integers."""
+    return default_real() if kind.kind in "biu" else kind

@@ -1,4 +1,4 @@
-"""Memory of arrays: dtypes, storages, and views."""
+"""Memory of arrays: dtypes, devices, storages and views."""
 
 from functools import lru_cache
 from typing import Any, cast
@@ -7,13 +7,15 @@ import numpy as np
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context, use_context
+from vkdispatch.base.context import Context, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, UsageError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.rearrange.transposing import merge_axes, transpose
+
+__all__ = ["Device"]
 
 # ---- NumPy dtypes of arrays, the dtypes of kernels for them, and NumPy's rules of promotion --------------
 
@@ -322,3 +324,69 @@ def turn(view: View) -> View | None:
             return None
     source = Buffer.of_memory(memory.context, memory._native, lengths, memory.var_type)
     return View(Storage(transpose(source, axes)), view.shape, view.dtype)
+
+
+# ---- Devices of arrays: each is a context of `vd.make_context` -----------------------------------
+
+
+class Device:
+    """Where arrays lie. Devices are equal if they are the same context.
+
+    Attributes
+    ----------
+    context
+        The `vd.Context`.
+    """
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the context is the current one."""
+        return is_current(self.context)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.context is self.context
+
+    def __hash__(self) -> int:
+        return hash(id(self.context))
+
+    def __repr__(self) -> str:
+        return f"<device {' and '.join(info.device_name for info in self.context.device_infos)!r}>"
+
+
+def parse_device(device: Any) -> Device:
+    """Return the device that an argument stands for: None is the current context's.
+
+    Raises TypeError if it is neither a device nor a context.
+    """
+    if device is None:
+        return Device(get_context())
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, Context):
+        return Device(device)
+    raise ArgumentTypeError(
+        f"device: expected a device such as x.device, a vd.Context or None, got {device!r}"
+    )
+
+
+def _context_of(value: Any) -> Context | None:
+    if type(value) is native.Node and value.result is not None:
+        value = value.result
+    if type(value) is View:
+        return value.storage.context  # type: ignore[no-any-return]
+    if type(value) is native.Node:
+        for operand in value.operands:
+            context = _context_of(operand)
+            if context is not None:
+                return context
+    return None
+
+
+def device_of(value: Any) -> Device:
+    """Return the device of an expression or view."""
+    return Device(_context_of(value) or get_context())

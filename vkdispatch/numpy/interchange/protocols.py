@@ -13,14 +13,13 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import parts
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, finish
-from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import accumulate
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import CONVERT, Array, check_cast, describe, namespace, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted, sort
+from vkdispatch.numpy.core.conversion import asarray, asnumpy
+from vkdispatch.numpy.searching import argsort, searchsorted, sort
 
 # ---- Updates at indices, and reductions between them: the methods `at` and `reduceat` of ufuncs ----------
 

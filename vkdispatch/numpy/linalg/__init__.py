@@ -5,21 +5,6 @@ LAPACK on the host, and warns once.
 """
 
 from vkdispatch.numpy.basics.manipulation import matrix_transpose
-from vkdispatch.numpy.linalg.host import HOST_FUNCTIONS as HOST_FUNCTIONS
-from vkdispatch.numpy.linalg.host import (
-    PerformanceWarning,
-    cond,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    lstsq,
-    matrix_rank,
-    pinv,
-    svd,
-    svdvals,
-)
-from vkdispatch.numpy.linalg.norms import matrix_norm, norm, vector_norm
 from vkdispatch.numpy.linalg.products import (
     LinAlgError,
     cross,
@@ -47,6 +32,23 @@ from vkdispatch.numpy.linalg.solving import (
     solve,
     tensorinv,
     tensorsolve,
+)
+from vkdispatch.numpy.linalg.spectra import HOST_FUNCTIONS as HOST_FUNCTIONS
+from vkdispatch.numpy.linalg.spectra import (
+    PerformanceWarning,
+    cond,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    lstsq,
+    matrix_norm,
+    matrix_rank,
+    norm,
+    pinv,
+    svd,
+    svdvals,
+    vector_norm,
 )
 
 __all__ = [

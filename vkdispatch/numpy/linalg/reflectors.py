@@ -15,10 +15,9 @@ from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import value_of
-from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
-from vkdispatch.numpy.core.memory import Storage, View, kernel_type
+from vkdispatch.numpy.core.memory import Storage, View, device_of, kernel_type
 from vkdispatch.numpy.linalg import factors
 from vkdispatch.shader.shader_function import ShaderFunction
 

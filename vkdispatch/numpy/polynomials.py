@@ -8,15 +8,14 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import multiply, power
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import atleast_1d, expand_dims, result_type
 from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.calculus import convolve
 from vkdispatch.numpy.core.array import Array, parse_index
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.memory import default_real, int64
 from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
-from vkdispatch.numpy.statistics.calculus import convolve
 
 __all__ = [
     "poly",

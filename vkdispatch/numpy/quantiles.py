@@ -9,15 +9,15 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import choose, clip, floor, isnan
-from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
 from vkdispatch.numpy.basics.joining import stack
 from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axes, reshape, transpose
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import cumsum, final_shape
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
+from vkdispatch.numpy.core.conversion import asnumpy, real_kind, to_array
 from vkdispatch.numpy.core.memory import Kind, default_real, float64
-from vkdispatch.numpy.sorting.searching import argsort, sort, take_along_axis
+from vkdispatch.numpy.searching import argsort, sort, take_along_axis
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 

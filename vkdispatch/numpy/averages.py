@@ -10,11 +10,11 @@ from vkdispatch.numpy.basics import manipulation, reductions
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import add, choose, clip, conjugate, imag, isnan, real, sqrt
 from vkdispatch.numpy.basics.elementwise import multiply as product
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
+from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.memory import default_real, part_kind
 from vkdispatch.numpy.linalg.products import matmul
 

@@ -10,7 +10,6 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.manipulation import reshape, result_type
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
@@ -18,11 +17,11 @@ from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, array_from, parse_index, value_of
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, asnumpy, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, Shape, default_real, float64, int64
-from vkdispatch.numpy.sorting.searching import searchsorted
-from vkdispatch.numpy.statistics.quantiles import percentile
+from vkdispatch.numpy.quantiles import percentile
+from vkdispatch.numpy.searching import searchsorted
 from vkdispatch.selection.histogram import bincount as count_integers
 from vkdispatch.selection.histogram import histogram as count_in_bins
 

@@ -12,7 +12,6 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import reshape
 from vkdispatch.numpy.core import application, expressions
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
@@ -25,12 +24,11 @@ from vkdispatch.numpy.core.array import (
     value_of,
     view_of,
 )
-from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, translate_error
-from vkdispatch.numpy.core.devices import device_of
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, to_array, translate_error
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, int64, refuse_recording
+from vkdispatch.numpy.core.memory import Shape, View, device_of, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
+from vkdispatch.numpy.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
 
 __all__ = ["nonzero"]
