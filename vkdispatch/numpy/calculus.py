@@ -25,9 +25,8 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.array import Array, array_from, check_cast, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray, real_kind, require_choice, to_array
-from vkdispatch.numpy.core.kernels import as_buffer
+from vkdispatch.numpy.core.kernels import as_buffer, whole_view
 from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
-from vkdispatch.numpy.indexing import whole_view
 from vkdispatch.numpy.searching import argsort, searchsorted
 from vkdispatch.numpy.special import i0
 from vkdispatch.shader.shader_function import ShaderFunction

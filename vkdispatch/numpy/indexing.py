@@ -41,12 +41,6 @@ __all__ = ["nonzero"]
 _MAX_CHECKED = 1 << 14
 
 
-def whole_view(value: Any) -> View:
-    """Return a view of memory that holds these elements and no others."""
-    view = expressions.evaluate(value)
-    return view if view.is_whole else gather(view)
-
-
 def nonzero(x: Any, /) -> tuple[Array, ...]:
     """Return the indices of elements that are not zero, one array for each axis. See `numpy.nonzero`.
 

@@ -15,9 +15,9 @@ from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy, parse_value, require_choice, to_array
-from vkdispatch.numpy.core.kernels import as_buffer, as_operand
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand, whole_view
 from vkdispatch.numpy.core.memory import Shape, device_of, int64
-from vkdispatch.numpy.indexing import nonzero, whole_view
+from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest

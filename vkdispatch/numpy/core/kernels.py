@@ -470,3 +470,9 @@ def gather(view: memory.View) -> memory.View:
     """Return a copy of the elements of a view, one behind the other."""
     turned = None if view.is_contiguous else memory.turn(view)
     return _compute_program(expressions.Program(view), view.dtype, None, None) if turned is None else turned
+
+
+def whole_view(value: Any) -> memory.View:
+    """Return a view of memory that holds these elements and no others."""
+    view = expressions.evaluate(value)
+    return view if view.is_whole else gather(view)

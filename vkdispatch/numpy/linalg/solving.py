@@ -22,9 +22,8 @@ from vkdispatch.numpy.core.conversion import require_array, require_choice
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, part_kind
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, solve_lu
+from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, factor_qr, solve_lu
 from vkdispatch.numpy.linalg.products import LinAlgError, diagonal, matmul
-from vkdispatch.numpy.linalg.reflectors import factor_qr
 
 # ---- Factors of matrices, and what they solve, on the device ---------------------------------------------
 
