@@ -13,7 +13,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
-from vkdispatch.base.errors import describe_place
+from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError, describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
@@ -26,7 +26,6 @@ from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, map
 from vkdispatch.shader.shader_function import ShaderFunction
 
 compute_plain = native.compute_plain
-launch_program = native.launch_program
 _GROUP = 256
 _MAX_KERNELS = 2048
 _MAX_FAST = 1 << 31  # indices below it are divided by multiplication
@@ -388,10 +387,16 @@ def _launch(
 ) -> None:
     is_noted = is_held()
     launch = kernel.find_launch()
-    if launch is not None and not is_noted and launch_program(launch, result, program, plan.values):
-        return
-    buffers = [view.storage.buffer for view in program.views]
-    kernel(result.buffer, *buffers, *plan.values, *program.numbers)
+    storages = [result, *(view.storage for view in program.views)]
+    numbers = (*plan.values, *program.numbers)
+    if launch is not None and not is_noted:
+        try:
+            if launch((*(storage.memory for storage in storages), *numbers), program.size, False, -2):
+                return
+        except (VulkanError, UsageError, OutOfDeviceMemoryError):
+            if result.context.usable:
+                raise  # the work may be queued: once more would add to a sum twice
+    kernel(*(storage.buffer for storage in storages), *numbers)
     if is_noted and node is not None:
         # let the profile that is running name the kernel by the line of its expression
         for built in kernel._built.values():
