@@ -508,13 +508,14 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         *,
         device: Any = None,
     ) -> "Array[ShapeT]":
-        """Return the array with another dtype. See `numpy.ndarray.astype`. Copies are in C order.
+        """Return the array with another dtype. See `numpy.ndarray.astype`. `order` is as of `asarray`.
 
         Raises TypeError where `casting` does not allow it.
         """
         if casting != "unsafe":
             check_cast(self._value.dtype, parse_dtype(dtype), "astype", casting)
-        return namespace().astype(self, dtype, copy=copy, device=device)
+        found = namespace().astype(self, dtype, copy=copy, device=device)
+        return found if order == "K" else namespace().asarray(found, order=order)
 
     def view(self, dtype: Any = None) -> "Array":
         """Return an array on the same memory, whose bytes are elements of another dtype.
@@ -524,8 +525,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return namespace().view_as(self, dtype)
 
     def copy(self, order: str = "C") -> "Array[ShapeT, ScalarT]":
-        """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
-        return namespace().copy(self)
+        """Return an array with memory of its own, in C order unless `order` is "F"."""
+        return namespace().copy(self, order)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a number."""

@@ -24,6 +24,7 @@ from vkdispatch.numpy.core.array import (
     array_of,
     parse_operand,
     value_of,
+    view_of,
 )
 from vkdispatch.numpy.core.blanks import find_host_array
 from vkdispatch.numpy.core.kernels import gather, new_view
@@ -99,7 +100,13 @@ def asarray(
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def asarray(
-    obj: _Data[ShapeT, Any], /, dtype: Scalar[OfScalar], *, device: Any = None, copy: bool | None = None
+    obj: _Data[ShapeT, Any],
+    /,
+    dtype: Scalar[OfScalar],
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    order: Any = None,
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def asarray(
@@ -126,13 +133,16 @@ def asarray(
     copy
         True always copies; False raises ValueError where a copy is needed, as for data of the host; None
         copies where it is needed.
+    order
+        "C" or "F": the axis whose neighbours lie side by side in memory is the last or the first one. "A",
+        "K" and None: as `obj` if it is an Array, else "C".
 
     Raises
     ------
     TypeError
         Arrays cannot have this dtype.
     ValueError
-        See `copy` and `device`.
+        There is no such order, or see `copy`.
 
     Examples
     --------
@@ -141,6 +151,8 @@ def asarray(
     >>> vnp.asarray(np.arange(3))
     Array([0, 1, 2], dtype=int64)
     """
+    if order is not None:
+        return _arrange(asarray(obj, dtype, device=device, copy=copy), order, copy)
     kind = None if dtype is None else memory.parse_dtype(dtype)
     if isinstance(obj, Buffer):
         obj = from_buffer(obj)
@@ -162,6 +174,26 @@ def asarray(
     if is_sequence and all(isinstance(x, Array) and x.shape == obj[0].shape for x in obj):
         return asarray(_stack(obj), kind, device=device)
     return from_numpy(host_data(obj, kind), device)
+
+
+def is_fortran(order: Any) -> bool:
+    """Whether an argument asks for Fortran's order. Raises ValueError for an unknown order."""
+    if order is not None:
+        require_choice(order, "order", "C", "F", "A", "K")
+    return bool(order == "F")
+
+
+def _arrange(array: Array, order: Any, copy: bool | None) -> Array:
+    """Return an array whose elements lie in C's or Fortran's order, a copy if they do not; see `asarray`."""
+    turns = is_fortran(order)
+    if order in ("A", "K"):
+        return array
+    view = view_of(array)
+    if memory.is_f_order(view) if turns else view.is_contiguous:
+        return array
+    if copy is False:
+        raise ArgumentValueError(f"copy: False was passed, but the order {order!r} needs a copy")
+    return copy_array(array, order)
 
 
 def _stack(arrays: Sequence[Array]) -> Array:
@@ -252,12 +284,14 @@ def is_of_python(obj: Any) -> bool:
     return type(obj) in (int, float, complex, bool)
 
 
-def copy_array(a: Array) -> Array:
-    """Return a copy of an array, with memory of its own.
+def copy_array(a: Array, order: Any = None) -> Array:
+    """Return a copy of an array, with memory of its own, in Fortran's order or else in C's.
 
     Raises UsageError while a graph records the calls of this thread.
     """
     memory.refuse_recording()
+    if is_fortran(order):
+        return copy_array(a.T).T
     value = value_of(a)
     if type(value) is memory.View and not value.is_contiguous:
         return array_of(gather(value))
