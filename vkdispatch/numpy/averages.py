@@ -18,24 +18,6 @@ from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.memory import default_real, part_kind
 from vkdispatch.numpy.linalg.products import matmul
 
-__all__ = [
-    "average",
-    "corrcoef",
-    "cov",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
-
-
 # ---- Weighted means, covariances -------------------------------------------------------------------------
 
 

@@ -28,25 +28,7 @@ from vkdispatch.numpy.core.conversion import asarray, real_kind, require_choice,
 from vkdispatch.numpy.core.kernels import as_buffer, whole_view
 from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
 from vkdispatch.numpy.searching import argsort, searchsorted
-from vkdispatch.numpy.special import i0
 from vkdispatch.shader.shader_function import ShaderFunction
-
-__all__ = [
-    "bartlett",
-    "blackman",
-    "convolve",
-    "correlate",
-    "ediff1d",
-    "gradient",
-    "hamming",
-    "hanning",
-    "i0",
-    "interp",
-    "kaiser",
-    "trapezoid",
-    "unwrap",
-]
-
 
 # ---- Direct convolution: one invocation for each result, over the products that it has -------------------
 

@@ -25,8 +25,6 @@ from vkdispatch.numpy.searching import searchsorted
 from vkdispatch.selection.histogram import bincount as count_integers
 from vkdispatch.selection.histogram import histogram as count_in_bins
 
-__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
-
 _RULES = ("auto", "fd", "doane", "scott", "rice", "sturges", "sqrt")
 
 

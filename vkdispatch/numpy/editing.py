@@ -51,22 +51,6 @@ from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
-__all__ = [
-    "append",
-    "copyto",
-    "delete",
-    "fill_diagonal",
-    "insert",
-    "pad",
-    "place",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "resize",
-    "trim_zeros",
-]
-
-
 # ---- Elements written by places, masks and diagonals ---------------------------------------------
 
 

@@ -18,31 +18,6 @@ from vkdispatch.numpy.core.conversion import asarray, parse_shape, require_choic
 from vkdispatch.numpy.core.memory import Shape, default_real, int64, is_f_order, parse_dtype
 from vkdispatch.numpy.indexing import nonzero
 
-__all__ = [
-    "broadcast_shapes",
-    "c_",
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "index_exp",
-    "indices",
-    "isfortran",
-    "ix_",
-    "mask_indices",
-    "mgrid",
-    "ogrid",
-    "r_",
-    "ravel_multi_index",
-    "s_",
-    "tril_indices",
-    "tril_indices_from",
-    "triu_indices",
-    "triu_indices_from",
-    "unravel_index",
-]
-
-
 # ---- Arrays of indices -----------------------------------------------------------------------------------
 
 

@@ -31,9 +31,6 @@ from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
 
-__all__ = ["nonzero"]
-
-
 # ---- Reading and writing elements at arrays of indices ---------------------------------------------------
 
 

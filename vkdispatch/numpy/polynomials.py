@@ -17,20 +17,6 @@ from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.memory import default_real, int64
 from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
 
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-    "vander",
-]
-
 
 def _coefficients(p: Any, name: str) -> Array:
     array: Array = atleast_1d(to_array(p, name))

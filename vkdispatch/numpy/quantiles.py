@@ -19,8 +19,6 @@ from vkdispatch.numpy.core.conversion import asnumpy, real_kind, to_array
 from vkdispatch.numpy.core.memory import Kind, default_real, float64
 from vkdispatch.numpy.searching import argsort, sort, take_along_axis
 
-__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
-
 # What the continuous methods of Hyndman and Fan (1996) add to the places of the elements.
 _PLOTTING = {
     "interpolated_inverted_cdf": (0.0, 1.0),

@@ -14,8 +14,6 @@ from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
 from vkdispatch.numpy.core.memory import Kind, Shape, default_real, int64
 
-__all__: list[str] = []
-
 _SEED = np.dtype(np.uint64)
 
 

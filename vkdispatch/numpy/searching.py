@@ -23,28 +23,6 @@ from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest
 from vkdispatch.sorting import functions as sorting
 
-__all__ = [
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "flatnonzero",
-    "isin",
-    "lexsort",
-    "partition",
-    "searchsorted",
-    "sort",
-    "take",
-    "take_along_axis",
-    "topk",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "where",
-]
-
-
 # ---- Sorting, searching, sets ----------------------------------------------------------------------------
 
 

@@ -22,29 +22,6 @@ from vkdispatch.numpy.core.memory import default_complex
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.searching import argsort, isin, sort, take, unique
 
-__all__ = [
-    "allclose",
-    "array_equal",
-    "array_equiv",
-    "block",
-    "choose",
-    "compress",
-    "extract",
-    "intersect1d",
-    "iscomplex",
-    "isreal",
-    "packbits",
-    "piecewise",
-    "real_if_close",
-    "select",
-    "setdiff1d",
-    "setxor1d",
-    "sort_complex",
-    "union1d",
-    "unpackbits",
-]
-
-
 # ---- Sets of different elements, as sorted vectors -------------------------------------------------------
 #
 # Sizes depend on the data, so that these functions wait.

@@ -24,30 +24,6 @@ from vkdispatch.numpy.core.memory import Kind, Shape, View, parse_device, parse_
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
-__all__ = [
-    "array",
-    "asanyarray",
-    "asarray",
-    "asarray_chkfinite",
-    "ascontiguousarray",
-    "asfortranarray",
-    "copy",
-    "empty",
-    "empty_like",
-    "from_numpy",
-    "frombuffer",
-    "fromiter",
-    "fromstring",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "require",
-    "zeros",
-    "zeros_like",
-]
-
-
 # ---- from data -----------------------------------------------------------------------------------
 
 asanyarray = asarray

@@ -14,25 +14,6 @@ from vkdispatch.numpy.core.conversion import asnumpy, parse_shape, require_array
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View, parse_dtype
 
-__all__ = [
-    "array_split",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "repeat",
-    "roll",
-    "split",
-    "stack",
-    "tile",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
-
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`.

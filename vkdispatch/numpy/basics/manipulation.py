@@ -14,33 +14,6 @@ from vkdispatch.numpy.core.array import Array, array_of, describe, parse_index, 
 from vkdispatch.numpy.core.conversion import parse_shape, require_array, require_choice, to_array
 from vkdispatch.numpy.core.kernels import gather
 
-__all__ = [
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_to",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "meshgrid",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "result_type",
-    "rollaxis",
-    "rot90",
-    "sliding_window_view",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-]
-
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return an axis counted from the front. Raises AxisError if there is none, TypeError for no int."""

@@ -14,8 +14,6 @@ from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.expressions import Operation
 from vkdispatch.numpy.core.memory import default_real, float64, resolve
 
-__all__ = ["divmod", "frexp", "ldexp", "modf", "spacing"]
-
 _int32 = np.dtype(np.int32)
 
 

@@ -21,31 +21,6 @@ from vkdispatch.reduce import functions as reduce
 # A function on buffers.
 _Function = Callable[..., Any]
 
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "apply_over_axes",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "ptp",
-    "std",
-    "sum",
-    "trace",
-    "var",
-]
-
 
 # ---- Calls of functions on buffers -----------------------------------------------------------------------
 

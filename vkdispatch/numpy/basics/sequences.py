@@ -19,20 +19,6 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy, is_of_python, 
 from vkdispatch.numpy.core.expressions import INDEX, Operation
 from vkdispatch.numpy.core.operations import WHERE
 
-__all__ = [
-    "arange",
-    "eye",
-    "fromfunction",
-    "geomspace",
-    "identity",
-    "linspace",
-    "logspace",
-    "tri",
-    "tril",
-    "triu",
-]
-
-
 uint64 = np.dtype(np.uint64)
 
 _REALS = (int, float, np.integer, np.floating, np.bool_)

@@ -15,8 +15,6 @@ from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.rearrange.transposing import merge_axes, transpose
 
-__all__ = ["Device"]
-
 # ---- NumPy dtypes of arrays, the dtypes of kernels for them, and NumPy's rules of promotion --------------
 
 

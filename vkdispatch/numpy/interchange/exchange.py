@@ -26,22 +26,6 @@ from vkdispatch.numpy.core.kernels import as_operand, gather, memory_of, new_vie
 from vkdispatch.numpy.core.memory import parse_device
 from vkdispatch.shader.map import MappedArray
 
-__all__ = [
-    "asbuffer",
-    "asnumpy",
-    "from_dlpack",
-    "fromfile",
-    "genfromtxt",
-    "load",
-    "loadtxt",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-    "to_device",
-]
-
-
 # ---- Arrays as arguments of kernels, of functions on buffers, and of maps --------------------------------
 
 

@@ -17,36 +17,6 @@ from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.memory import Device, parse_device
 
-__all__ = [
-    "__array_namespace_info__",
-    "apply_along_axis",
-    "array2string",
-    "array_repr",
-    "array_str",
-    "asmatrix",
-    "bmat",
-    "broadcast",
-    "can_cast",
-    "common_type",
-    "finfo",
-    "frompyfunc",
-    "isdtype",
-    "isscalar",
-    "may_share_memory",
-    "memmap",
-    "min_scalar_type",
-    "ndenumerate",
-    "ndim",
-    "ndindex",
-    "nditer",
-    "poly1d",
-    "promote_types",
-    "shape",
-    "shares_memory",
-    "size",
-]
-
-
 # ---- What the namespace can do, and rules of dtypes ------------------------------------------------------
 #
 # For code that is written for the array API standard.

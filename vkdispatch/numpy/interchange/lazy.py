@@ -9,8 +9,6 @@ from vkdispatch.numpy.core.array import Array, compute, describe, value_of
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
 from vkdispatch.numpy.core.memory import Kind, Shape, View, broadcast_strides
 
-__all__ = ["eval", "explain"]
-
 
 def eval(*arrays: Any) -> None:
     """Compute arrays now, instead of when their values are needed.

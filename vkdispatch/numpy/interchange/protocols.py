@@ -195,6 +195,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 # Ufuncs that compute what another one does.
 _SAME = {"rad2deg": "degrees", "deg2rad": "radians"}
+# Ufuncs that take numbers apart.
+_PARTS = ("divmod", "frexp", "ldexp", "modf", "spacing")
 # Ufuncs that are functions of linear algebra here.
 _PRODUCTS = ("matmul", "vecdot", "matvec", "vecmat")
 
@@ -285,7 +287,7 @@ def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[
 
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     name = ufunc.__name__
-    if name in parts.__all__:
+    if name in _PARTS:
         outputs = _options(name, kwargs, ("out",)).get("out")
         if ufunc.nout == 2:
             return getattr(parts, name)(*inputs, out=outputs)

@@ -29,8 +29,6 @@ from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling import Home, Referenced, find_home
 
-__all__ = ["vectorize"]
-
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
 

@@ -25,8 +25,6 @@ from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Kind, View, kernel_type, parse_dtype
 
-__all__ = ["einsum", "einsum_path"]  # the namespace has them; `linalg` lists the others
-
 LinAlgError = np.linalg.LinAlgError
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
-from vkdispatch.numpy.basics.creation import from_numpy
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
 from vkdispatch.numpy.basics.elementwise import exp as exponential
 from vkdispatch.numpy.basics.manipulation import moveaxis, reshape
@@ -18,7 +17,7 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.basics.sequences import arange, eye, tril, triu
 from vkdispatch.numpy.core.application import broadcast_shapes, cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of, view_of
-from vkdispatch.numpy.core.conversion import require_array, require_choice
+from vkdispatch.numpy.core.conversion import from_numpy, require_array, require_choice
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, part_kind
 from vkdispatch.numpy.core.operations import COPY

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.basics.creation import from_numpy, zeros
+from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, imag_of, real_of, sqrt
 from vkdispatch.numpy.basics.manipulation import expand_dims, matrix_transpose, moveaxis, parse_axes, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
@@ -18,7 +18,7 @@ from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import apply_ufunc
 from vkdispatch.numpy.core.array import Array, array_of, value_of
-from vkdispatch.numpy.core.conversion import require_array
+from vkdispatch.numpy.core.conversion import from_numpy, require_array
 from vkdispatch.numpy.core.memory import default_real, float64, refuse_recording
 from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.linalg.solving import qr, require_square
