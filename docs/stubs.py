@@ -1,4 +1,4 @@
-"""Writes the stubs of `vkdispatch` and `vkdispatch.numpy`, which type checkers and editors read.
+"""Writes the stubs of packages whose names are lazy, which type checkers and editors read.
 
 The names are those of the tables in their `__init__.py`. `python docs/stubs.py` writes the files; `--check`
 ends with an error if one is out of date.
@@ -22,6 +22,11 @@ _HEAD = '''"""GPU kernels as typed Python functions: the public names, for type 
 
 
 _NUMPY_HEAD = '''"""NumPy's way of computing on Vulkan devices: the names, for type checkers and editors.
+
+`docs/stubs.py` writes this file.
+"""
+'''
+_LINALG_HEAD = '''"""Linear algebra: the names, for type checkers and editors.
 
 `docs/stubs.py` writes this file.
 """
@@ -66,6 +71,15 @@ def write_numpy() -> str:
     return "\n".join([_NUMPY_HEAD, *imports, _NUMPY_TAIL])
 
 
+def write_linalg() -> str:
+    """Return the text of the stub of `vkdispatch.numpy.linalg`."""
+    imports = [
+        f"from vkdispatch.numpy.{home} import {', '.join(f'{name} as {name}' for name in names.split())}"
+        for home, names in vnp.linalg._NAMES.items()
+    ]
+    return "\n".join([_LINALG_HEAD, *imports, f"__all__ = {vnp.linalg.__all__!r}"])
+
+
 def format_stub(text: str, stub: Path) -> str:
     """Return a text as the formatters leave it."""
     for command in (["check", "--fix-only"], ["format"]):
@@ -75,7 +89,7 @@ def format_stub(text: str, stub: Path) -> str:
 
 
 if __name__ == "__main__":
-    for package, write in ((vd, write_package), (vnp, write_numpy)):
+    for package, write in ((vd, write_package), (vnp, write_numpy), (vnp.linalg, write_linalg)):
         stub = Path(package.__file__).with_suffix(".pyi")
         text = format_stub(write(), stub)
         if "--check" not in sys.argv:

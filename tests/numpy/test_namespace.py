@@ -33,6 +33,13 @@ def test_stub_and_namespace_name_the_same() -> None:
     assert {*homes, *submodules} - {"__array_api_version__", "__array_namespace_info__"} == set(vnp.__all__)
 
 
+def test_stub_and_linalg_name_the_same() -> None:
+    stub = ast.parse(Path(vnp.linalg.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    assert homes == {name: f"vkdispatch.numpy.{home}" for name, home in vnp.linalg._HOMES.items()}
+
+
 def test_names_have_one_home() -> None:
     listed = [name for names in vnp._NAMES.values() for name in names.split()]
     assert len(listed) == len(set(listed))
@@ -42,20 +49,18 @@ def test_names_have_one_home() -> None:
 
 def test_functions_with_a_name_of_numpys_are_public() -> None:
     # a function that the table of names forgets is nowhere in the namespace
-    for module in (*vnp._NAMES, *vnp._SUBMODULES):
+    models = [(module, getattr(np, module, np)) for module in (*vnp._NAMES, *vnp._SUBMODULES)]
+    for module, model in [*models, *((module, np.linalg) for module in vnp.linalg._NAMES)]:
         home = import_module(f"vkdispatch.numpy.{module}")
-        model = getattr(np, module, np)
-        public = getattr(home, "__all__", None) or vnp._NAMES[module].split()
+        public = {*getattr(home, "__all__", ()), *vnp._NAMES.get(module, "").split(), *vnp.linalg.__all__}
         for name, value in vars(home).items():
-            if getattr(value, "__module__", None) == home.__name__ and callable(getattr(model, name, None)):
-                assert name in public or name in HELPERS.get(module, ()), (module, name)
+            is_own = getattr(value, "__module__", None) == home.__name__ and not name.startswith("_")
+            if is_own and callable(getattr(model, name, None)):
+                assert name in public or (module, name) == HELPER, (module, name)
 
 
-# Functions that are not what NumPy calls so.
-HELPERS = {
-    "basics.elementwise": ("choose",),
-    "linalg.products": (*vnp._NAMES["linalg"].split(), "diagonal", "trace"),
-}
+# A function that is not what NumPy calls so.
+HELPER = ("basics.elementwise", "choose")
 
 
 @pytest.mark.parametrize("module", [vnp, vnp.linalg, vnp.fft, vnp.special])

@@ -15,7 +15,8 @@ from vkdispatch.numpy.calculus import convolve
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.memory import default_real, int64
-from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
+from vkdispatch.numpy.linalg.solving import inv
+from vkdispatch.numpy.linalg.spectra import lstsq, vector_norm
 
 
 def _coefficients(p: Any, name: str) -> Array:

@@ -28,7 +28,8 @@ from vkdispatch.numpy.core.array import Array, array_from, describe, parse_index
 from vkdispatch.numpy.core.conversion import asarray, asnumpy, parse_shape, require_choice, to_array
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
-from vkdispatch.numpy.linalg import cholesky, matmul
+from vkdispatch.numpy.linalg.products import matmul
+from vkdispatch.numpy.linalg.solving import cholesky
 from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
