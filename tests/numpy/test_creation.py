@@ -209,6 +209,13 @@ def float32_by_default() -> Iterator[None]:
     vnp.set_default_dtype(None)
 
 
+def test_complex_numbers_of_the_default_dtype(float32_by_default: None) -> None:
+    assert vnp.result_type(vnp.int32, 1j) == vnp.result_type(vnp.float32, 1j) == np.complex64
+    assert vnp.result_type(vnp.float64, 1j) == np.complex128
+    add = vnp.vectorize(lambda x, y: x + y)
+    assert add(vnp.ones(2, np.float64), 1j).dtype == np.complex128
+
+
 def test_default_dtype(float32_by_default: None) -> None:
     for found in (
         vnp.zeros(2),

@@ -16,7 +16,7 @@ from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, array_from, parse_index, value_of
+from vkdispatch.numpy.core.array import Array, array_from, parse_count, value_of
 from vkdispatch.numpy.core.conversion import asarray, asnumpy, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, Shape, default_real, float64, int64
@@ -338,11 +338,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
         raise ArgumentValueError(f"x: expected one axis, got the shape {array.shape}")
     if array.dtype.kind not in "biu" and (array.size or isinstance(x, Array)):
         raise ArgumentTypeError(f"x: expected integers, got {array.dtype}; use astype")
-    fewest = parse_index(minlength, "minlength")
+    fewest = parse_count(minlength, "minlength")
     factors = _flat_weights(weights, array.shape)
     if not array.size:
-        if fewest < 0:
-            raise ArgumentValueError(f"minlength: expected at least 0, got {fewest}")
         return zeros((fewest,), int64 if weights is None else default_real())
     return array_from(count_integers(operand, factors, fewest))
 

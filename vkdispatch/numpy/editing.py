@@ -7,44 +7,16 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics import manipulation
+from vkdispatch.numpy.basics import manipulation, reductions
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, clip, floor, rint
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    flip,
-    moveaxis,
-    parse_axes,
-    parse_axis,
-    reshape,
-    slice_axis,
-    view_with,
-)
-from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import max as greatest
-from vkdispatch.numpy.basics.reductions import mean
-from vkdispatch.numpy.basics.reductions import min as least
+from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, reshape, slice_axis
 from vkdispatch.numpy.basics.sequences import arange, range_along
+from vkdispatch.numpy.core import conversion
 from vkdispatch.numpy.core.application import number_as, refuse_read_only
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_from,
-    check_cast,
-    describe,
-    suggest_array,
-    value_of,
-    view_of,
-)
-from vkdispatch.numpy.core.conversion import (
-    asarray,
-    asnumpy,
-    parse_shape,
-    require_choice,
-    to_array,
-    to_elements,
-    to_index,
-)
+from vkdispatch.numpy.core.array import Array, array_from, check_cast, require_out, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray, to_array, to_elements
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, View
 from vkdispatch.numpy.indexing import nonzero
@@ -52,14 +24,6 @@ from vkdispatch.numpy.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
 # ---- Elements written by places, masks and diagonals ---------------------------------------------
-
-
-def _target(a: Any, name: str) -> Array:
-    if not isinstance(a, Array):
-        raise ArgumentTypeError(
-            f"{name}: expected an Array, which is written to, got {describe(a)}{suggest_array(a)}"
-        )
-    return a
 
 
 def _write_flat(target: Array, places: Array, values: Any) -> None:
@@ -156,10 +120,10 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     >>> x
     Array([10,  1, 20,  3], dtype=int64)
     """
-    target = _target(a, "a")
+    target = require_out(a, "a")
     if type(target._value) is View:
         refuse_read_only(target._value)
-    places, data = reshape(to_index(ind), -1), to_elements(v, target.dtype, "v")
+    places, data = reshape(conversion.to_index(ind), -1), to_elements(v, target.dtype, "v")
     if places.size == 0:
         return
     if target.size == 0:
@@ -188,15 +152,15 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     Array([[9, 2],
            [3, 9]], dtype=int64)
     """
-    target = _target(arr, "arr")
-    index = to_index(indices)
+    target = require_out(arr, "arr")
+    index = conversion.to_index(indices)
     if index.dtype.kind not in "iu":
         raise ArgumentIndexError(f"indices: expected integers, got {index.dtype}")
     if axis is None:
         if index.ndim != 1:
             raise ArgumentValueError(f"indices: expected one axis, got {index.ndim}")
         target, axis = reshape(target, -1, copy=False), 0
-    place = parse_axis(axis, target.ndim)
+    place = manipulation.parse_axis(axis, target.ndim)
     if index.ndim != target.ndim:
         raise ArgumentValueError(f"indices: expected {target.ndim} axes, got {index.ndim}")
     entries = [range_along(length, axis, target.ndim) for axis, length in enumerate(target.shape)]
@@ -214,7 +178,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     >>> x
     Array([ 0,  1, 10, 20], dtype=int64)
     """
-    target = _target(arr, "arr")
+    target = require_out(arr, "arr")
     chosen = to_array(mask, "mask")
     if chosen.size != target.size:
         raise ArgumentValueError(f"mask: expected {target.size} elements, got {chosen.size}")
@@ -234,7 +198,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     >>> x
     Array([0, 1, 0, 0], dtype=int64)
     """
-    target = _target(a, "a")
+    target = require_out(a, "a")
     chosen = to_array(mask, "mask").astype(bool, copy=False)
     if chosen.shape != target.shape:
         raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
@@ -260,7 +224,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     >>> x
     Array([2., 2., 2.], dtype=float64)
     """
-    target = _target(dst, "dst")
+    target = require_out(dst, "dst")
     if isinstance(src, (bool, int, float, complex)) and not isinstance(src, np.generic):
         source: Any = src
         kind: Kind = np.result_type(target.dtype, src)
@@ -298,9 +262,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     Array([[5., 0.],
            [0., 5.]], dtype=float64)
     """
-    target = _target(a, "a")
-    if target.ndim < 2:
-        raise ArgumentValueError(f"a: expected at least two axes, got the shape {target.shape}")
+    target = require_out(a, "a")
+    manipulation.require_matrix(target, "a")
     if target.ndim > 2 and len(set(target.shape)) != 1:
         raise ArgumentValueError(f"a: expected axes of one length, got the shape {target.shape}")
     view = view_of(target)
@@ -321,7 +284,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     done = 0
     for offset, length in lines:
         part = values[done : done + length] if data.ndim else values
-        view_with(view, (length,), (step,), offset)[...] = part
+        manipulation.view_with(view, (length,), (step,), offset)[...] = part
         done += length
 
 
@@ -346,7 +309,7 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     """Return places along an axis counted from the front, and whether a single one was given."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length)), False
-    given = asnumpy(obj)
+    given = conversion.asnumpy(obj)
     if given.size == 0 and not isinstance(obj, Array):
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -432,7 +395,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if single and more.ndim:
         # numpy.insert(x, 1, [a, b]) inserts both along the axis
         more = reshape(more, (*(1,) * (array.ndim - more.ndim), *more.shape))
-        more = moveaxis(more, 0, place) if more.ndim == array.ndim else more
+        more = manipulation.moveaxis(more, 0, place) if more.ndim == array.ndim else more
         places = np.repeat(places, more.shape[place])
     elif len(places) == 1 and more.ndim == array.ndim and more.shape[place] > 1:
         places = np.repeat(places, more.shape[place])
@@ -471,7 +434,7 @@ def resize(a: Any, new_shape: Any) -> Array:
            [2, 0]], dtype=int64)
     """
     array = reshape(to_array(a, "a"), -1)
-    shape = parse_shape(new_shape, "new_shape")
+    shape = conversion.parse_shape(new_shape, "new_shape")
     size = math.prod(shape)
     if array.size == 0 or size == 0:
         return zeros(shape, array.dtype)
@@ -506,11 +469,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     wanted = trim.lower()
     if wanted not in ("f", "b", "fb", "bf"):
         raise ArgumentValueError(f"trim: expected 'f', 'b' or 'fb', got {trim!r}")
-    axes = parse_axes(axis, array.ndim)
+    axes = manipulation.parse_axes(axis, array.ndim)
     entries: list[Any] = [slice(None)] * array.ndim
     for place in axes:
         others = tuple(i for i in range(array.ndim) if i != place)
-        (found,) = nonzero(any_of(array != 0, axis=others) if others else array)
+        (found,) = nonzero(reductions.any(array != 0, axis=others) if others else array)
         ends = found[:: max(found.size - 1, 1)].numpy() if found.size else np.zeros(0, np.int64)
         length = array.shape[place]
         low, high = (int(ends[0]), int(ends[-1]) + 1) if ends.size else (length, 0)
@@ -524,9 +487,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
 
 _MOVES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 _STATISTICS: dict[str, Callable[..., Array]] = {
-    "maximum": greatest,
-    "minimum": least,
-    "mean": mean,
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "mean": reductions.mean,
     "median": median,
 }
 _OPTIONS = {
@@ -578,7 +541,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
     if wrong:
         raise ArgumentValueError(f"{sorted(wrong)[0]}: mode {mode!r} does not take it")
     reflect_type = kwargs.get("reflect_type", "even")
-    require_choice(reflect_type, "reflect_type", "even", "odd")
+    conversion.require_choice(reflect_type, "reflect_type", "even", "odd")
     widths = _parse_widths(pad_width, source.ndim)
     if not any(any(pair) for pair in widths):
         return source.copy()
@@ -602,7 +565,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
 def _parse_pairs(value: Any, ndim: int, name: str) -> Pairs:
     if value is None:
         return [(None, None)] * ndim
-    given = asnumpy(value)
+    given = conversion.asnumpy(value)
     try:
         wide = np.broadcast_to(given, (ndim, 2))
     except ValueError:
@@ -620,7 +583,7 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
                 raise ArgumentValueError(f"pad_width: axis {axis} is out of bounds for {ndim} axes")
             pairs[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         value = pairs
-    given = asnumpy(value)
+    given = conversion.asnumpy(value)
     if given.dtype.kind not in "iu":
         raise ArgumentTypeError(f"pad_width: expected ints, got {value!r}")
     if (given < 0).any():

@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import choose, clip, floor, isnan
 from vkdispatch.numpy.basics.joining import stack
-from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axes, reshape, transpose
+from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axes, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import cumsum, final_shape
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -141,7 +141,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     if length == 0:
         return store_result(out, full((*fractions.shape, *final), math.nan, kind))
     if weights is not None:
-        pick = _pick_weighted(lines, _parse_weights(weights, array, axes), skips_nan)
+        pick = _pick_weighted(lines, _parse_weights(weights, array, axis), skips_nan)
     else:
         ordered = sort(lines)
         pick = _pick_without_nan(ordered) if skips_nan and array.dtype.kind == "f" else _pick(ordered)
@@ -186,24 +186,34 @@ def _pick_without_nan(ordered: Array) -> _Pick:
     return pick
 
 
-def _parse_weights(weights: Any, array: Array, axes: tuple[int, ...]) -> Array:
+def weights_like(array: Array, weights: Any, axis: Any) -> Array:
+    """Return weights of the array's shape. Raises TypeError or ValueError for others."""
+    own = to_array(weights, "weights")
+    if own.shape == array.shape:
+        return own
+    if axis is None:
+        raise ArgumentTypeError(
+            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
+        )
+    places = parse_axes(axis, array.ndim)
+    if own.shape != tuple(array.shape[place] for place in places):
+        raise ArgumentValueError(
+            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
+        )
+    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
+    shape = tuple(length if axis in places else 1 for axis, length in enumerate(array.shape))
+    return broadcast_to(reshape(ordered, shape), array.shape)
+
+
+def _parse_weights(weights: Any, array: Array, axis: Any) -> Array:
     """Return weights as lines of the last axis, in the order of the elements of an array."""
     own = to_array(weights, "weights")
     if own.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"weights: expected real numbers, got {own.dtype}")
-    if own.shape != array.shape:
-        if len(axes) == array.ndim and array.ndim > 1:
-            raise ArgumentTypeError("axis: needed where the shapes of a and weights differ")
-        if own.shape != tuple(array.shape[place] for place in axes):
-            raise ArgumentValueError(
-                f"weights: expected the shape {array.shape}, or that of its axes {axes}, got {own.shape}"
-            )
-        own = transpose(own, tuple(np.argsort(axes).tolist()))
-        shape = tuple(length if place in axes else 1 for place, length in enumerate(array.shape))
-        own = broadcast_to(reshape(own, shape), array.shape)
+    own = weights_like(array, own, axis)
     if own.dtype.kind in "if" and bool(any_of(own < 0)):
         raise ArgumentValueError("weights: expected at least 0")
-    return _lines_last(own, axes)[0].astype(default_real(), copy=False)
+    return _lines_last(own, axis)[0].astype(default_real(), copy=False)
 
 
 def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:

@@ -11,15 +11,15 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core import application, memory
 from vkdispatch.numpy.core.array import (
+    COMPARISONS,
     Array,
     array_of,
     bound_integer,
     check_cast,
-    describe,
     parse_index,
     parse_operand,
+    require_out,
     store,
-    suggest_array,
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray, parse_value, to_array
@@ -173,24 +173,20 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
         if where is not None and where is not True:
             raise ArgumentValueError("where: pass out= as well, for the elements where it is False")
         return array_of(value)
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
-    check_cast(value.dtype, out.dtype, name, casting)
-    value = application.cast(value, out.dtype)
+    target = require_out(out)
+    check_cast(value.dtype, target.dtype, name, casting)
+    value = application.cast(value, target.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        kinds = (bool_, out.dtype, out.dtype)
-        shape = application.broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
-        value = application.make_operation(WHERE, (mask, value, value_of(out)), kinds, shape, out.dtype)
-    if value.shape != out.shape:
-        if value.shape == application.broadcast_shapes([value.shape, out.shape], name):
-            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
-        value = application.broadcast_to(value, out.shape)
-    store(out, value, name)
-    return out
-
-
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        kinds = (bool_, target.dtype, target.dtype)
+        shape = application.broadcast_shapes([target.shape, value.shape, getattr(mask, "shape", ())], name)
+        value = application.make_operation(WHERE, (mask, value, value_of(target)), kinds, shape, target.dtype)
+    if value.shape != target.shape:
+        if value.shape == application.broadcast_shapes([value.shape, target.shape], name):
+            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {target.shape}")
+        value = application.broadcast_to(value, target.shape)
+    store(target, value, name)
+    return target
 
 
 def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
@@ -200,7 +196,7 @@ def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
 def _make_function(name: str) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
     count = getattr(np, name).nin
-    compares = name in _COMPARISONS
+    compares = name in COMPARISONS
 
     def function(
         *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
@@ -376,14 +372,14 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
     kinds = [application.describe_operand(operand) for operand in operands]
-    kind = _common(kinds)
+    kind = application.promote(*kinds)
     shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, memory.View))]
     if not shapes:
         test = value_of(asarray(test))
         shapes = [test.shape]
     loop = find_loop(WHERE, (bool_, kind, kind), kind)
     # what the default dtype does not decide
-    if kind not in _DOUBLE or any(each in _DOUBLE for each in kinds):
+    if kind not in memory.NARROWER or any(each in memory.NARROWER for each in kinds):
         application.loops["where", *map(_kind_of, (test, *operands))] = loop
     values = application.make_values((test, *operands), loop.kinds, "where")
     shape = application.broadcast_shapes(shapes, "where")
@@ -393,23 +389,6 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
 def _kind_of(value: Any) -> Any:
     """Return what stands for a value in the keys of loops."""
     return value.dtype.num if isinstance(value, (Node, memory.View)) else type(value)
-
-
-_DOUBLE = (memory.float64, np.dtype(np.complex128))
-
-
-def _common(kinds: list[Any]) -> memory.Kind:
-    """Return the dtype to which dtypes and types of Python numbers promote."""
-    strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
-    weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
-    found = np.result_type(*strong, *(kind(0) for kind in weak))
-    if (
-        found in _DOUBLE
-        and memory.default_real() != memory.float64
-        and not any(kind in _DOUBLE for kind in strong)
-    ):
-        return memory.default_real() if found == memory.float64 else memory.default_complex()
-    return found
 
 
 def clip(

@@ -28,7 +28,6 @@ from vkdispatch.numpy.core.array import (
 )
 from vkdispatch.numpy.core.blanks import find_host_array
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Kind, default_real, parse_device
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
@@ -66,7 +65,7 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     on_host = find_host_array(data, kind, device)
     if on_host is not None:
         return on_host
-    device = parse_device(device)
+    device = memory.parse_device(device)
     values = np.ascontiguousarray(data, kind).reshape(-1)
     if not values.size:
         return array_of(new_view(data.shape, kind, device.context))
@@ -159,7 +158,7 @@ def asarray(
     elif isinstance(obj, MappedArray):
         obj = Array.__vkdispatch_result__(obj.__vkdispatch_buffer__(None))
     if isinstance(obj, Array):
-        if device is not None and obj.device != parse_device(device):
+        if device is not None and obj.device != memory.parse_device(device):
             if copy is False:
                 raise ArgumentValueError("copy: False was passed, but another device needs a copy")
             obj, copy = obj.to_device(device), None
@@ -329,7 +328,7 @@ def require_choice(value: object, name: str, *choices: str) -> None:
         raise ArgumentValueError(f"{name}: expected {shown} or {choices[-1]!r}, got {value!r}")
 
 
-def to_elements(x: Any, kind: Kind, name: str) -> Array:
+def to_elements(x: Any, kind: memory.Kind, name: str) -> Array:
     """Return as an array what becomes elements of a dtype.
 
     Raises OverflowError or TypeError for numbers of Python that the dtype does not hold, and as `to_array`.
@@ -356,6 +355,6 @@ def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
 
 
-def real_kind(kind: Kind) -> Kind:
+def real_kind(kind: memory.Kind) -> memory.Kind:
     """Return the dtype that real results of arrays of a dtype have: the default one for integers."""
-    return default_real() if kind.kind in "biu" else kind
+    return memory.default_real() if kind.kind in "biu" else kind

@@ -20,7 +20,13 @@ from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
 from vkdispatch.numpy.core import memory
-from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
+from vkdispatch.numpy.core.application import (
+    broadcast_shapes,
+    describe_operand,
+    make_values,
+    number_as,
+    promote,
+)
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
@@ -234,7 +240,7 @@ class VectorizedFunction(Referenced):
             if isinstance(wanted, np.dtype):
                 kinds.append(wanted)
                 continue
-            kind: memory.Kind = value.dtype if hasattr(value, "dtype") else _weak_kind(value, given)
+            kind: memory.Kind = value.dtype if hasattr(value, "dtype") else promote(*given, value)
             if wanted is not None and kind.kind not in _LETTERS[wanted]:
                 kind = _usual_kind(wanted)
             kinds.append(kind)
@@ -366,14 +372,6 @@ def _usual_kind(wanted: Any) -> memory.Kind:
     if wanted in (bool, int):
         return memory.bool_ if wanted is bool else memory.int64
     return memory.default_real() if wanted is float else memory.default_complex()
-
-
-def _weak_kind(number: Any, given: Sequence[memory.Kind]) -> memory.Kind:
-    """Return the dtype of a Python number among arrays of these dtypes."""
-    kind = np.result_type(*given, number)
-    if kind in (memory.float64, np.complex128) and kind not in given:
-        return memory.default_real() if kind == memory.float64 else memory.default_complex()
-    return kind
 
 
 def _infer(

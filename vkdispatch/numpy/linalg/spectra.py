@@ -10,7 +10,14 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, imag_of, real_of, sqrt
-from vkdispatch.numpy.basics.manipulation import expand_dims, matrix_transpose, moveaxis, parse_axes, reshape
+from vkdispatch.numpy.basics.manipulation import (
+    expand_dims,
+    matrix_transpose,
+    moveaxis,
+    parse_axes,
+    require_matrix,
+    reshape,
+)
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero
 from vkdispatch.numpy.basics.reductions import max as greatest
@@ -325,9 +332,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     >>> vnp.linalg.matrix_norm(vnp.asarray([[3.0, 0.0], [0.0, 4.0]]))
     Array(5., dtype=float64)
     """
-    array = _with_fractions(require_array(x))
-    if array.ndim < 2:
-        raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
+    array = _with_fractions(require_matrix(x))
     if ord is None or ord in ("fro", "f"):
         return vector_norm(array, axis=(-2, -1), keepdims=keepdims)
     if ord in (1, -1, math.inf, -math.inf):
