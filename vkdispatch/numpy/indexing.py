@@ -13,17 +13,9 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
 from vkdispatch.numpy.basics.manipulation import reshape
-from vkdispatch.numpy.core import application, expressions
+from vkdispatch.numpy.core import application, array, expressions
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_from,
-    array_of,
-    describe,
-    parse_operand,
-    value_of,
-    view_of,
-)
+from vkdispatch.numpy.core.array import Array, array_from, array_of, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, to_array, translate_error
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
 from vkdispatch.numpy.core.memory import Shape, View, device_of, int64, refuse_recording
@@ -384,7 +376,7 @@ def _parse_value(value: Any, x: Array) -> Any:
         value = value.item()
     if isinstance(value, complex) and x.dtype.kind not in "cb":
         raise ArgumentTypeError(f"value: a complex number does not go into an array of {x.dtype}")
-    return parse_operand(value, "value")
+    return array.parse_operand(value, "value")
 
 
 def _index_view(view: View, index: Any) -> "View | Picked":
@@ -490,5 +482,5 @@ def _normalize(each: Any) -> Any:
         return each.__index__()
     raise ArgumentIndexError(
         "only integers, slices, ellipsis, newaxis and integer or boolean arrays are valid indices, got "
-        f"{describe(each)}"
+        f"{array.describe(each)}"
     )

@@ -7,17 +7,11 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core import conversion
 from vkdispatch.numpy.core.application import make_operation, number_as
 from vkdispatch.numpy.core.array import Array, OfScalar, OfShape, Scalar, ScalarT, ShapeT, array_of, view_of
 from vkdispatch.numpy.core.blanks import find_blank
-from vkdispatch.numpy.core.conversion import (
-    asarray,
-    copy_array,
-    from_numpy,
-    host_data,
-    is_fortran,
-    parse_shape,
-)
+from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, is_fortran, parse_shape
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import Kind, Shape, View, parse_device, parse_dtype, parse_real
@@ -250,7 +244,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
         made = empty(lengths, kind, order, device=device)
         made[...] = fill_value
         return made
-    kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
+    kind = conversion.host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
     if kind.kind in "iu":
@@ -312,7 +306,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 
 def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
-        x = host_data(x)  # whose elements do not matter
+        x = conversion.host_data(x)  # whose elements do not matter
     if device is None and isinstance(x, Array):
         device = x.device
     lengths = x.shape if shape is None else parse_shape(shape)

@@ -205,30 +205,22 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     return values[-1][0]
 
 
-class _Reader:
-    """The constants of a kernel, taken one after the other; finds the places of a view's elements."""
-
-    def __init__(self, constants: Sequence[Any], count: int) -> None:
-        self.constants = iter(constants)
-        self.count = count
-
-    def places(
-        self, layouts: Sequence[Layout], sizes: Sequence[Any], multipliers: Sequence[Any], index: Any
-    ) -> list[Any]:
-        coordinates = _coordinates(index, sizes, multipliers) if self.count else []
-        return [self._place(layout, coordinates, index) for layout in layouts]
-
-    def _place(self, layout: Layout, coordinates: Sequence[Any], index: Any) -> Any:
-        if layout == "whole":
-            return index
-        place = next(self.constants)
+def _find_places(
+    layouts: Sequence[Layout], constants: Sequence[Any], coordinates: Sequence[Any], index: Any
+) -> list[Any]:
+    """Return the places of views' elements; the constants of a kernel are taken one after the other."""
+    remaining = iter(constants)
+    places = []
+    for layout in layouts:
+        place = index if layout == "whole" else next(remaining)
         if layout == "run":
-            return index + place
-        if layout != "single":
+            place = index + place
+        elif layout not in ("whole", "single"):
             for letter, coordinate in zip(layout, coordinates, strict=True):
                 if letter != "0":
-                    place = place + (coordinate if letter == "1" else coordinate * next(self.constants))
-        return place
+                    place = place + (coordinate if letter == "1" else coordinate * next(remaining))
+        places.append(place)
+    return places
 
 
 def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
@@ -283,9 +275,9 @@ def _body(key: Any) -> tuple[_Types, _Types, Callable[[Any, Sequence[Any]], tupl
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
         arrays = variables[: len(kinds)]
         own = variables[len(kinds) : len(kinds) + len(constants)]
-        reader = _Reader(own, count)
         sizes, multipliers = own[first_size : first_size + count], own[first_size + count :]
-        places = reader.places(layouts, sizes, multipliers, index)
+        coordinates = _coordinates(index, sizes, multipliers) if count else []
+        places = _find_places(layouts, own, coordinates, index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
         value = _compute(key, reads, list(variables[len(kinds) + len(constants) :]), index)
         return value, places[-1] if places else index

@@ -19,14 +19,8 @@ from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
-from vkdispatch.numpy.core import memory
-from vkdispatch.numpy.core.application import (
-    broadcast_shapes,
-    describe_operand,
-    make_values,
-    number_as,
-    promote,
-)
+from vkdispatch.numpy.core import application, memory
+from vkdispatch.numpy.core.application import broadcast_shapes, make_values, number_as, promote
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
@@ -89,7 +83,7 @@ class _NumpyArithmetic:
     def kind_of(self, value: Any) -> Any:
         """Return the dtype of an expression, or of a number what promotion takes for it."""
         if not isinstance(value, Expr):
-            return describe_operand(value)
+            return application.describe_operand(value)
         known = self._kinds.get(id(_identity(value)))
         return memory.numpy_type(value.dtype) if known is None else known[1]
 

@@ -8,16 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, imag_of, real_of, sqrt
-from vkdispatch.numpy.basics.manipulation import (
-    expand_dims,
-    matrix_transpose,
-    moveaxis,
-    parse_axes,
-    require_matrix,
-    reshape,
-)
+from vkdispatch.numpy.basics.manipulation import matrix_transpose, moveaxis, require_matrix, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero
 from vkdispatch.numpy.basics.reductions import max as greatest
@@ -279,10 +273,10 @@ def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
     if tol is None:
         relative = max(array.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol
         if isinstance(relative, Array):
-            relative = expand_dims(relative, -1)
+            relative = manipulation.expand_dims(relative, -1)
         tol = greatest(values, axis=-1, keepdims=True) * relative
     elif isinstance(tol, Array):
-        tol = expand_dims(tol, -1)
+        tol = manipulation.expand_dims(tol, -1)
     return count_nonzero(values > tol, axis=-1)
 
 
@@ -360,10 +354,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if axis is None and ord is None:
         flat = vector_norm(array)
         return reshape(flat, (1,) * array.ndim) if keepdims else flat
-    axes = parse_axes(axis, array.ndim)
+    axes = manipulation.parse_axes(axis, array.ndim)
     if len(axes) == 1:
         return vector_norm(array, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:
         raise ArgumentValueError(f"axis: expected one or two axes, got {len(axes)}")
     found = matrix_norm(moveaxis(array, axes, (-2, -1)), ord=ord)
-    return expand_dims(found, tuple(sorted(axes))) if keepdims else found
+    return manipulation.expand_dims(found, tuple(sorted(axes))) if keepdims else found
