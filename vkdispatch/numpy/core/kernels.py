@@ -440,10 +440,7 @@ def as_operand(value: Any, shape: memory.Shape) -> Buffer[Any] | MappedArray:
 
 def _is_exposed(program: expressions.Program) -> bool:
     """Whether another thread may write what a program reads by other ways than arrays, at any moment."""
-    for view in program.views:
-        if view.storage.is_shared:
-            return len(sys._current_frames()) > 1
-    return False
+    return any(view.storage.is_shared for view in program.views) and len(sys._current_frames()) > 1
 
 
 def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:

@@ -153,17 +153,13 @@ class VectorizedFunction(Referenced):
     __name__: str
 
     def __init__(
-        self, pyfunc: Callable[..., Any], otypes: Sequence[memory.Kind] | None, doc: str | None
-    ) -> None:
-        self._fill(pyfunc, otypes, doc, inspect.signature(pyfunc, eval_str=True))
-
-    def _fill(
         self,
         pyfunc: Callable[..., Any],
         otypes: Sequence[memory.Kind] | None,
         doc: str | None,
-        signature: inspect.Signature,
+        signature: inspect.Signature | None = None,
     ) -> None:
+        signature = inspect.signature(pyfunc, eval_str=True) if signature is None else signature
         self.pyfunc = pyfunc
         self._results = otypes
         self._doc = doc
@@ -187,7 +183,7 @@ class VectorizedFunction(Referenced):
         return self.pyfunc, self._results, self._doc, self._signature
 
     def _set_state(self, *state: Any) -> None:
-        self._fill(*state)
+        VectorizedFunction.__init__(self, *state)
 
     def __repr__(self) -> str:
         return f"<vnp.vectorize of {self.__name__}{self._signature}>"
