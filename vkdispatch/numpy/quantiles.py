@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import choose, clip, floor, isnan
 from vkdispatch.numpy.basics.joining import stack
-from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axes, reshape
+from vkdispatch.numpy.basics.manipulation import broadcast_to, lines_last, moveaxis, parse_axes, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import cumsum, final_shape
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -92,14 +92,6 @@ def _interpolate(low: Any, high: Any, rest: Any, kind: Kind) -> Any:
     return choose(rest == 0, low, between)
 
 
-def _lines_last(x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
-    """Return the array with axes joined as its last one, and the axes."""
-    axes = parse_axes(axis, x.ndim)
-    kept = x.ndim - len(axes)
-    moved = moveaxis(x, axes, tuple(range(kept, x.ndim)))
-    return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
-
-
 def _parse_q(q: Any, scale: int) -> tuple["np.ndarray[Any, Any]", Kind | None]:
     """Return fractions as float64, and their own dtype; None of a Python number, which has none."""
     given = asnumpy(q)
@@ -131,7 +123,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
         common = np.result_type(array.dtype, q_kind)
         if common != float64 or default_real() == float64:
             kind = common
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     length = lines.shape[-1]
     if length == 0 and not skips_nan:
         raise ArgumentIndexError("a: quantiles of empty arrays are undefined")
@@ -213,7 +205,7 @@ def _parse_weights(weights: Any, array: Array, axis: Any) -> Array:
     own = weights_like(array, own, axis)
     if own.dtype.kind in "if" and bool(any_of(own < 0)):
         raise ArgumentValueError("weights: expected at least 0")
-    return _lines_last(own, axis)[0].astype(default_real(), copy=False)
+    return lines_last(own, axis)[0].astype(default_real(), copy=False)
 
 
 def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:
@@ -360,7 +352,7 @@ def median(
     Array(3., dtype=float64)
     """
     array = to_array(a, "a")
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     length = lines.shape[-1]
     kind = real_kind(array.dtype)
     final = final_shape(array.shape, axes, keepdims)
@@ -389,7 +381,7 @@ def nanmedian(
     array = to_array(a, "a")
     if array.dtype.kind not in "fc" or array.size == 0:
         return median(array, axis, out, overwrite_input, keepdims)
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     ordered = sort(lines)
     count = total(~isnan(ordered), axis=-1, keepdims=True, dtype=np.int64)
     low = take_along_axis(ordered, clip(count - 1, 0, None) // 2, axis=-1)

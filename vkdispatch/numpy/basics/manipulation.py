@@ -46,6 +46,14 @@ def lines_along(array: Array, axis: Any) -> tuple[Array, int]:
     return (reshape(array, -1), 0) if axis is None else (array, parse_axis(axis, array.ndim))
 
 
+def lines_last(array: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return the array with axes joined as its last one, and the axes."""
+    axes = parse_axes(axis, array.ndim)
+    kept = array.ndim - len(axes)
+    moved = moveaxis(array, axes, tuple(range(kept, array.ndim)))
+    return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
+
+
 def slice_axis(array: Array, axis: int, start: int | None, stop: int | None = None) -> Array:
     """Return a part of an array along an axis: a view."""
     return array[(*(slice(None),) * axis, slice(start, stop))]

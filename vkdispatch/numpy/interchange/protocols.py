@@ -14,8 +14,15 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics import parts
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, finish
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axis, reshape
-from vkdispatch.numpy.basics.reductions import accumulate
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    lines_last,
+    moveaxis,
+    parse_axes,
+    parse_axis,
+    reshape,
+)
+from vkdispatch.numpy.basics.reductions import accumulate, final_shape
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import CONVERT, Array, check_cast, describe, namespace, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, asnumpy
@@ -332,13 +339,8 @@ def _reduce_by_halves(
     """Reduce by combining the halves of the array along an axis, again and again."""
     vnp = namespace()
     function = UFUNCS[name]
-    axes = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
-    places = sorted(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
-    others = [each for each in range(x.ndim) if each not in places]
-    lines = vnp.permute_dims(x, (*others, *places))
-    rest = tuple(x.shape[each] for each in others)
-    lines = vnp.reshape(lines, (*rest, int(np.prod([x.shape[place] for place in places], dtype=np.int64))))
-    count = lines.shape[-1]
+    lines, places = lines_last(x, sorted(parse_axes(axis, x.ndim)))
+    *rest, count = lines.shape
     if count == 0:
         start = _ASSOCIATIVE[name] if initial is None else initial
         if start is None:
@@ -358,7 +360,7 @@ def _reduce_by_halves(
     if initial is not None:
         result = function(result, initial)
     if keepdims:
-        result = vnp.reshape(result, tuple(1 if i in places else n for i, n in enumerate(x.shape)))
+        result = reshape(result, final_shape(x.shape, places, keepdims))
     return result if out is None else finish(value_of(result), out, None, name)
 
 
