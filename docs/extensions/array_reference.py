@@ -6,7 +6,7 @@ puts the functions there that `vkdispatch` has of a module, in the order of `vkd
 """
 
 import functools
-import importlib.util
+import importlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,18 +45,17 @@ def public_names(module: Any) -> list[str]:
 def entries() -> Iterator[Entry]:
     """Yield everything public, each value once in a namespace."""
     seen: set[int] = set()
-    names = ("lib.stride_tricks" if each == "lib" else each for each in vnp._SUBMODULES)
-    submodules = [(each, f"{vnp.__name__}.{each}") for each in names]
-    submodules = [each for each in submodules if importlib.util.find_spec(each[1])]
-    for name, where in [*((name, vnp.__name__) for name in vnp._MODULES), *submodules]:
+    spaces = [(vnp, names.split()) for home, names in vnp._NAMES.items() if home != "linalg"]
+    for name in ("lib.stride_tricks" if each == "lib" else each for each in vnp._SUBMODULES):
         module = importlib.import_module(f"{vnp.__name__}.{name}")
-        space = vnp if where == vnp.__name__ else module
+        spaces.append((module, public_names(module)))
+    for space, listed in spaces:
+        where = space.__name__
         found: dict[int, list[str]] = {}
-        for each in public_names(module):
-            if getattr(space, each, None) is getattr(module, each):
-                found.setdefault(id(getattr(module, each)), []).append(each)
+        for each in listed:
+            found.setdefault(id(getattr(space, each)), []).append(each)
         for key, names in found.items():
-            value = getattr(module, names[0])
+            value = getattr(space, names[0])
             own = getattr(value, "__name__", "")
             first = own if own in names else names[0]
             if key not in seen or space is not vnp:
@@ -79,7 +78,7 @@ def write_entry(entry: Entry) -> list[str]:
     if kind == "class" and issubclass(value, (tuple, BaseException)):
         lines += ["   :no-members:"]
     same = [f"`{each}`" for each in entry.others]
-    if entry.module == f"{vnp.__name__}.linalg" and entry.name in vnp._OF_LINALG:
+    if entry.module == f"{vnp.__name__}.linalg" and vnp._PUBLIC.get(entry.name) == "linalg":
         same.append(f"`vnp.{entry.name}`")
     if same:
         lines += ["", f"   Also {', '.join(same)}."]

@@ -74,6 +74,52 @@ def test_data() -> None:
     )
 
 
+_ORDERED: list[Callable[[Any, Any, str], Any]] = [
+    lambda m, x, order: m.asarray(x, order=order),
+    lambda m, x, order: m.asarray([[1, 2], [3, 4]], "f4", order=order),
+    lambda m, x, order: m.array(x, order=order, ndmin=4),
+    lambda m, x, order: m.asarray_chkfinite(x, None, order),
+    lambda m, x, order: m.zeros((2, 3, 4), order=order),
+    lambda m, x, order: m.ones((2, 3), np.int16, order),
+    lambda m, x, order: m.full((2, 3), 7, order=order),
+    lambda m, x, order: m.full((3, 2, 3), x[0, :2, :1], order=order),
+    lambda m, x, order: m.zeros_like(x, order=order),
+    lambda m, x, order: m.ones_like(x, order=order),
+    lambda m, x, order: m.full_like(x, 3, order=order),
+    lambda m, x, order: m.copy(x, order),
+    lambda m, x, order: x.copy(order),
+    lambda m, x, order: x.astype(np.int32, order),
+    lambda m, x, order: x.astype(x.dtype, order, copy=False),
+    lambda m, x, order: m.empty((2, 3, 4), order=order) * 0,
+]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x.T, lambda x: x[:, :, ::2], lambda x: x + 1])
+@pytest.mark.parametrize("make", _ORDERED)
+def test_orders(make: Callable[[Any, Any, str], Any], view: Callable[[Any], Any], order: str) -> None:
+    host = np.arange(48, dtype=np.float32).reshape(4, 3, 4)[:2].transpose(0, 2, 1)
+    ours, theirs = make(vnp, view(vnp.asarray(host)), order), make(np, view(np.array(host)), order)
+    compare(ours.numpy(), theirs)
+    if make is not _ORDERED[-1]:  # results of operations are in C order
+        assert (ours.flags.c_contiguous, ours.flags.f_contiguous) == (
+            theirs.flags.c_contiguous,
+            theirs.flags.f_contiguous,
+        )
+
+
+def test_orders_of_memory() -> None:
+    x = vnp.arange(6).reshape(2, 3)
+    assert vnp.empty((2, 3), np.int64, "F").strides == np.empty((2, 3), np.int64, "F").strides == (8, 16)
+    assert vnp.asarray(x, order="C") is x
+    assert all(vnp.shares_memory(vnp.asarray(x.T, order=order), x) for order in "FAK")
+    for make in (vnp.asarray, vnp.zeros_like, vnp.copy):
+        with pytest.raises(ValueError, match="order: expected 'C', 'F', 'A' or 'K', got 'X'"):
+            make(x, order="X")
+    with pytest.raises(ValueError, match="copy: False was passed, but the order 'F'"):
+        vnp.asarray(x, order="F", copy=False)
+
+
 def test_ranges() -> None:
     run_texts(
         """
@@ -161,6 +207,13 @@ def float32_by_default() -> Iterator[None]:
     vnp.set_default_dtype("float32")
     yield
     vnp.set_default_dtype(None)
+
+
+def test_complex_numbers_of_the_default_dtype(float32_by_default: None) -> None:
+    assert vnp.result_type(vnp.int32, 1j) == vnp.result_type(vnp.float32, 1j) == np.complex64
+    assert vnp.result_type(vnp.float64, 1j) == np.complex128
+    add = vnp.vectorize(lambda x, y: x + y)
+    assert add(vnp.ones(2, np.float64), 1j).dtype == np.complex128
 
 
 def test_default_dtype(float32_by_default: None) -> None:

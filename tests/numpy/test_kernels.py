@@ -11,6 +11,7 @@ import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
 from vkdispatch.families.operands import parse_operand
 from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.shader_function import ShaderFunction
 
 HOST = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -32,6 +33,27 @@ def squared(x: vc.f32) -> vc.f32:  # type: ignore[valid-type]
 
 def array(data: Any = HOST) -> Any:
     return vnp.asarray(np.asarray(data))
+
+
+def test_a_launch_that_fails_after_it_was_queued_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = vnp.zeros(5)
+    view = x[:]  # so that writes go to the memory
+    x[1:] += 1
+    find_launch = ShaderFunction.find_launch
+
+    def find_failing(kernel: Any) -> Any:
+        def launch(*arguments: Any) -> None:
+            known(*arguments)
+            raise vd.VulkanError("while it waited for another batch")
+
+        known = find_launch(kernel)
+        return known and launch
+
+    monkeypatch.setattr(ShaderFunction, "find_launch", find_failing)
+    with pytest.raises(vd.VulkanError, match="another batch"):
+        x[1:] += 1
+    monkeypatch.undo()
+    assert view.tolist() == [0, 2, 2, 2, 2]
 
 
 # ---- kernels

@@ -11,7 +11,7 @@ import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core import expressions, kernels
 from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning
 from vkdispatch.numpy.linalg import solving as triangles
-from vkdispatch.numpy.linalg.host import _warned
+from vkdispatch.numpy.linalg.spectra import _warned
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkdispatch.numpy.linalg.PerformanceWarning")
 

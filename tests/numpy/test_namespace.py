@@ -14,57 +14,53 @@ import vkdispatch as vd
 import vkdispatch.numpy as vnp
 
 
-def names_of(module: str) -> list[str]:
-    return list(import_module(f"vkdispatch.numpy.{module}").__all__)
-
-
 def test_stub_and_namespace_name_the_same() -> None:
     stub = ast.parse(Path(vnp.__file__).with_suffix(".pyi").read_text())
-    stars: list[str] = []
-    names: dict[str, str | None] = {}
+    homes: dict[str, str | None] = {}
     submodules: list[str] = []
     for node in stub.body:
         if isinstance(node, ast.ImportFrom) and node.module == "vkdispatch.numpy":
             submodules += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            assert node.module is not None
-            stars.append(node.module.removeprefix("vkdispatch.numpy."))
         elif isinstance(node, ast.ImportFrom):
-            names |= {alias.asname or alias.name: node.module for alias in node.names}
+            homes |= {alias.asname or alias.name: node.module for alias in node.names}
         elif isinstance(node, ast.Assign):
-            names |= {ast.unparse(target): None for target in node.targets}
+            homes |= {ast.unparse(target): None for target in node.targets}
         elif isinstance(node, ast.AnnAssign):
-            names[ast.unparse(node.target)] = None
-    assert sorted(stars) == sorted(vnp._MODULES)
+            homes[ast.unparse(node.target)] = None
+    own = {name: f"vkdispatch.numpy.{home}" for name, home in vnp._PUBLIC.items()}
+    assert {name: home for name, home in homes.items() if name in own} == own
     assert sorted(submodules) == sorted(vnp._SUBMODULES)
-    assert {name for name, home in names.items() if home == "vkdispatch.numpy.linalg"} == set(vnp._OF_LINALG)
-    names.pop("__array_api_version__")
-    starred = {name for module in stars for name in names_of(module)} - {"__array_namespace_info__"}
-    assert {*names, *starred, *submodules} == set(vnp.__all__)
+    assert {*homes, *submodules} - {"__array_api_version__", "__array_namespace_info__"} == set(vnp.__all__)
 
 
-def test_no_name_comes_from_two_modules() -> None:
-    homes: dict[str, str] = {}
-    for module in vnp._MODULES:
-        for name in names_of(module):
-            assert name not in homes, (name, module, homes[name])
-            homes[name] = module
+def test_stub_and_linalg_name_the_same() -> None:
+    stub = ast.parse(Path(vnp.linalg.__file__).with_suffix(".pyi").read_text())
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    assert homes == {name: f"vkdispatch.numpy.{home}" for name, home in vnp.linalg._HOMES.items()}
+
+
+def test_names_have_one_home() -> None:
+    listed = [name for names in vnp._NAMES.values() for name in names.split()]
+    assert len(listed) == len(set(listed))
     # what this package, the class Array and the helpers of modules need is not the namespace's
     assert not {"np", "Any", "math", "get_items", "call_ufunc", "finish", "parse_axis"} & set(dir(vnp))
 
 
 def test_functions_with_a_name_of_numpys_are_public() -> None:
-    # a function that a module forgets in its __all__ is nowhere in the namespace
-    for module in (*vnp._MODULES, *vnp._SUBMODULES):
+    # a function that the table of names forgets is nowhere in the namespace
+    models = [(module, getattr(np, module, np)) for module in (*vnp._NAMES, *vnp._SUBMODULES)]
+    for module, model in [*models, *((module, np.linalg) for module in vnp.linalg._NAMES)]:
         home = import_module(f"vkdispatch.numpy.{module}")
-        model = getattr(np, module, np)
+        public = {*getattr(home, "__all__", ()), *vnp._NAMES.get(module, "").split(), *vnp.linalg.__all__}
         for name, value in vars(home).items():
-            if getattr(value, "__module__", None) == home.__name__ and callable(getattr(model, name, None)):
-                assert name in home.__all__ or name in HELPERS.get(module, ()), (module, name)
+            is_own = getattr(value, "__module__", None) == home.__name__ and not name.startswith("_")
+            if is_own and callable(getattr(model, name, None)):
+                assert name in public or (module, name) == HELPER, (module, name)
 
 
-# Functions that are not what NumPy calls so.
-HELPERS = {"basics.elementwise": ("choose",)}
+# A function that is not what NumPy calls so.
+HELPER = ("basics.elementwise", "choose")
 
 
 @pytest.mark.parametrize("module", [vnp, vnp.linalg, vnp.fft, vnp.special])

@@ -322,3 +322,17 @@ def test_no_variables() -> None:
     check("cov", np.arange(3.0), fweights=[1, -1, 2])
     with pytest.raises(ValueError, match="aweights"):
         vnp.cov(vnp.arange(3.0), aweights=[1, -1, 2])
+
+
+def test_weights_along_axes_in_any_order() -> None:
+    host = np.arange(24.0).reshape(2, 3, 4)
+    weights = np.arange(1.0, 7.0).reshape(3, 2)
+    ours, own = vnp.asarray(host), vnp.asarray(weights)
+    for call in (
+        lambda m, x, w: m.average(x, (1, 0), w),
+        lambda m, x, w: m.quantile(x, 0.3, (1, 0), method="inverted_cdf", weights=w),
+        lambda m, x, w: m.quantile(x[:, :, 0], 0.3, (1, 0), method="inverted_cdf", weights=w),
+    ):
+        np.testing.assert_allclose(call(vnp, ours, own).numpy(), call(np, host, weights))
+    with pytest.raises(TypeError, match="axis: needed"):
+        vnp.quantile(ours, 0.3, method="inverted_cdf", weights=own)

@@ -2,7 +2,6 @@
 
 import math
 from importlib import import_module
-from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -16,34 +15,81 @@ if not _installation.is_whole():
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
 
-# Modules whose `__all__` is the namespace's; `__init__.pyi` says the same to type checkers and editors.
-_MODULES = (
-    "basics.elementwise",
-    "basics.inputs",
-    "basics.creation",
-    "basics.sequences",
-    "basics.manipulation",
-    "basics.joining",
-    "indexing.indexing",
-    "basics.reductions",
-    "sorting.searching",
-    "statistics.quantiles",
-    "statistics.averages",
-    "statistics.counting",
-    "statistics.calculus",
-    "editing",
-    "sorting.selections",
-    "indexing.index_arrays",
-    "statistics.polynomials",
-    "indexing.writing",
-    "contraction",
-    "interchange.inspection",
-    "interchange.exchange",
-    "basics.parts",
-    "core.devices",
-    "interchange.lazy",
-    "interchange.vectorizing",
-)
+# Where public names live. `make format` writes them to `__init__.pyi`, for type checkers and editors.
+_NAMES = {
+    "basics.elementwise": (
+        "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh around asin "
+        "asinh atan atan2 atanh bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not "
+        "bitwise_or bitwise_right_shift bitwise_xor cbrt ceil clip conj conjugate copysign cos cosh deg2rad "
+        "degrees divide equal exp exp2 expm1 fabs fix float_power floor floor_divide fmax fmin fmod gcd "
+        "greater greater_equal heaviside hypot imag invert isclose iscomplexobj isfinite isinf isnan "
+        "isneginf isposinf isrealobj lcm left_shift less less_equal log log1p log2 log10 logaddexp "
+        "logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum mod multiply nan_to_num "
+        "negative nextafter not_equal positive pow power rad2deg radians real reciprocal remainder "
+        "right_shift rint round sign signbit sin sinc sinh sqrt square subtract tan tanh true_divide trunc"
+    ),
+    "core.conversion": "asarray asnumpy from_numpy",
+    "basics.creation": (
+        "array asanyarray asarray_chkfinite ascontiguousarray asfortranarray copy empty empty_like "
+        "frombuffer fromiter fromstring full full_like ones ones_like require zeros zeros_like"
+    ),
+    "basics.sequences": "arange eye fromfunction geomspace identity linspace logspace tri tril triu",
+    "basics.manipulation": (
+        "astype atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to diagonal expand_dims flip "
+        "fliplr flipud matrix_transpose meshgrid moveaxis permute_dims ravel reshape result_type rollaxis "
+        "rot90 sliding_window_view squeeze swapaxes transpose"
+    ),
+    "basics.joining": (
+        "array_split column_stack concat concatenate dsplit dstack hsplit hstack repeat roll split stack "
+        "tile unstack vsplit vstack"
+    ),
+    "indexing": "nonzero",
+    "basics.reductions": (
+        "all amax amin any apply_over_axes argmax argmin count_nonzero cumprod cumsum cumulative_prod "
+        "cumulative_sum diff max mean min prod ptp std sum trace var"
+    ),
+    "searching": (
+        "argpartition argsort argwhere flatnonzero isin lexsort partition searchsorted sort take "
+        "take_along_axis topk unique unique_all unique_counts unique_inverse unique_values where"
+    ),
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "averages": (
+        "average corrcoef cov nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd "
+        "nansum nanvar"
+    ),
+    "counting": "bincount digitize histogram histogram2d histogram_bin_edges histogramdd",
+    "calculus": (
+        "bartlett blackman convolve correlate ediff1d gradient hamming hanning interp kaiser trapezoid unwrap"
+    ),
+    "editing": (
+        "append copyto delete fill_diagonal insert pad place put put_along_axis putmask resize trim_zeros"
+    ),
+    "selections": (
+        "allclose array_equal array_equiv block choose compress extract intersect1d iscomplex isreal "
+        "packbits piecewise real_if_close select setdiff1d setxor1d sort_complex union1d unpackbits"
+    ),
+    "index_arrays": (
+        "broadcast_shapes c_ diag diag_indices diag_indices_from diagflat index_exp indices isfortran ix_ "
+        "mask_indices mgrid ogrid r_ ravel_multi_index s_ tril_indices tril_indices_from triu_indices "
+        "triu_indices_from unravel_index"
+    ),
+    "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander",
+    "interchange.inspection": (
+        "__array_namespace_info__ apply_along_axis array2string array_repr array_str asmatrix bmat broadcast "
+        "can_cast common_type finfo frompyfunc isdtype isscalar may_share_memory memmap min_scalar_type "
+        "ndenumerate ndim ndindex nditer poly1d promote_types shape shares_memory size"
+    ),
+    "interchange.exchange": (
+        "asbuffer from_dlpack fromfile genfromtxt load loadtxt save savetxt savez savez_compressed to_device"
+    ),
+    "basics.parts": "divmod frexp ldexp modf spacing",
+    "core.memory": "Device",
+    "interchange.lazy": "eval explain",
+    "interchange.vectorizing": "vectorize",
+    "special": "i0",
+    "linalg.products": "einsum einsum_path",
+    "linalg": "cross dot inner kron matmul matvec outer tensordot vdot vecdot vecmat",
+}
 
 __array_api_version__ = "2025.12"
 
@@ -74,22 +120,23 @@ printoptions, errstate = _numpy.printoptions, _numpy.errstate
 
 
 _SUBMODULES = ("fft", "lib", "linalg", "random", "special")
-_OF_LINALG = (
-    *("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "kron", "matvec", "vecmat"),
-)
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {
-    **dict.fromkeys(("get_items", "set_items"), "indexing.indexing"),
-    **dict.fromkeys(("identify_array", "reduce_array"), "core.blanks"),
-    **dict.fromkeys(("call_ufunc", "call_function"), "interchange.protocols"),
-    **dict.fromkeys(("as_argument", "to_dlpack", "dlpack_device", "lend_elements"), "interchange.exchange"),
-    **dict.fromkeys(("cuda_interface", "array_flags", "base_of"), "interchange.exchange"),
-    **dict.fromkeys(("view_as", "view_part"), "interchange.exchange"),
-    "array_html": "interchange.inspection",
-    "FlatIterator": "indexing.writing",
+    "indexing": "get_items set_items",
+    "core.blanks": "identify_array reduce_array",
+    "interchange.protocols": "call_function call_ufunc",
+    "interchange.exchange": (
+        "array_flags as_argument base_of cuda_interface dlpack_device lend_elements to_dlpack view_as "
+        "view_part"
+    ),
+    "interchange.inspection": "array_html",
+    "editing": "FlatIterator",
 }
+_PUBLIC, _OWN = (
+    {name: home for home, names in table.items() for name in names.split()} for table in (_NAMES, _OF_ARRAYS)
+)
 # Names of this file that are not the namespace's.
-_HIDDEN = ("Any", "ModuleType", "chain", "import_module", "math")
+_HIDDEN = ("Any", "ModuleType", "import_module", "math")
 
 
 def __getattr__(name: str) -> Any:
@@ -97,26 +144,14 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name == "__all__":
         return [each for each in __dir__() if not each.startswith("__")]
-    home = "linalg" if name in _OF_LINALG else _OF_ARRAYS.get(name) or _find_home(name)
+    home = _PUBLIC.get(name) or _OWN.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(f"{__name__}.{home}"), name)
     return found
 
 
-def _find_home(name: str) -> str | None:
-    """Return the module that has a name in its `__all__`."""
-    if name.startswith("__") and name != "__array_namespace_info__":
-        return None
-    for module in _MODULES:
-        if name in import_module(f"{__name__}.{module}").__all__:
-            return module
-    return None
-
-
 def __dir__() -> list[str]:
     own = {name for name, value in globals().items() if not isinstance(value, ModuleType)}
     hidden = {name for name in own if name.startswith("_") and not name.startswith("__")}
-    of_modules = (import_module(f"{__name__}.{module}").__all__ for module in _MODULES)
-    names = {*own, *_OF_LINALG, *_SUBMODULES, *chain.from_iterable(of_modules)}
-    return sorted(names - hidden - {*_HIDDEN, *_OF_ARRAYS})
+    return sorted({*own, *_PUBLIC, *_SUBMODULES} - hidden - {*_HIDDEN, *_OWN})

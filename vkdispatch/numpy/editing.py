@@ -1,32 +1,291 @@
-"""Arrays with elements inserted, deleted, repeated or padded."""
+"""Editing arrays: elements written, inserted, deleted and padded."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics import manipulation
+from vkdispatch.numpy.basics import manipulation, reductions
 from vkdispatch.numpy.basics.creation import zeros
-from vkdispatch.numpy.basics.elementwise import floor, rint
-from vkdispatch.numpy.basics.inputs import asnumpy, require_choice, to_array, to_elements
+from vkdispatch.numpy.basics.elementwise import choose, clip, floor, rint
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, moveaxis, parse_axes, reshape, slice_axis
-from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import max as greatest
-from vkdispatch.numpy.basics.reductions import mean
-from vkdispatch.numpy.basics.reductions import min as least
-from vkdispatch.numpy.basics.sequences import arange
-from vkdispatch.numpy.core.application import number_as
-from vkdispatch.numpy.core.array import Array, array_from, value_of
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, reshape, slice_axis
+from vkdispatch.numpy.basics.sequences import arange, range_along
+from vkdispatch.numpy.core import conversion
+from vkdispatch.numpy.core.application import number_as, refuse_read_only
+from vkdispatch.numpy.core.array import Array, array_from, check_cast, require_out, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray, to_array, to_elements
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.indexing.indexing import nonzero
-from vkdispatch.numpy.statistics.quantiles import median
+from vkdispatch.numpy.core.memory import Kind, View
+from vkdispatch.numpy.indexing import nonzero
+from vkdispatch.numpy.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
-__all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
+# ---- Elements written by places, masks and diagonals ---------------------------------------------
+
+
+def _write_flat(target: Array, places: Array, values: Any) -> None:
+    """Write values, repeated as needed, to places of a flattened array."""
+    data = reshape(to_elements(values, target.dtype, "values"), -1)
+    if places.size == 0:
+        return
+    if data.size == 0:
+        raise ArgumentValueError("values: expected at least one")
+    if data.size > 1:
+        data = data[: places.size] if data.size >= places.size else data[arange(places.size) % data.size]
+    view = view_of(target)
+    if view.is_contiguous or target.ndim == 1:
+        reshape(target, -1)[places] = data
+        return
+    rest, index = places, []
+    for length in reversed(target.shape[1:]):
+        index.append(rest % length)
+        rest = rest // length
+    target[tuple(reversed([*index, rest]))] = data
+
+
+class FlatIterator:
+    """The elements of an array along one axis, in C order: `x.flat`. See `numpy.flatiter`.
+
+    It iterates over NumPy scalars, from a copy on the host that the first one makes. An index reads a copy,
+    as an Array. What is written to an index goes to the array; values are repeated as needed.
+
+    Attributes
+    ----------
+    base
+        The array.
+    """
+
+    def __init__(self, base: Array) -> None:
+        self.base = base
+        self._values: Iterator[Any] | None = None
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> "FlatIterator":
+        return self
+
+    def __next__(self) -> Any:
+        if self._values is None:
+            self._values = iter(self.base.numpy().flat)
+        return next(self._values)
+
+    def __getitem__(self, index: Any) -> Array:
+        return reshape(self.base, -1)[self._parse(index)].copy()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        places = arange(self.base.size, device=self.base.device)[self._parse(index)]
+        if isinstance(value, np.ndarray):
+            value = asarray(value, device=self.base.device)
+        if not places.ndim and np.size(value) != 1:
+            raise ArgumentValueError(f"value: expected one number for one element, got {np.size(value)}")
+        _write_flat(self.base, reshape(places, -1), value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        return reshape(self.base, -1).__array__(dtype, copy)
+
+    def copy(self) -> Array:
+        """Return a copy of the elements as an array of one axis."""
+        return self[...]
+
+    @staticmethod
+    def _parse(index: Any) -> Any:
+        """Return an index along one axis. Raises IndexError for one with other axes, as NumPy's."""
+        (own,) = index if isinstance(index, tuple) and len(index) == 1 else (index,)
+        if isinstance(own, tuple) and not own:
+            return ...
+        if own is None or isinstance(own, (tuple, bool, np.bool_)):
+            raise ArgumentIndexError(f"index: expected one index along the elements, got {index!r}")
+        return own
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values to places of the flattened array. See `numpy.put`.
+
+    Parameters
+    ----------
+    v
+        Values, which are repeated as needed. Of several for one place the last one counts.
+    mode
+        What is done about places out of bounds: "raise" (an IndexError, at the latest with the next wait),
+        "wrap" or "clip".
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.put(x, [0, 2], [10, 20])
+    >>> x
+    Array([10,  1, 20,  3], dtype=int64)
+    """
+    target = require_out(a, "a")
+    if type(target._value) is View:
+        refuse_read_only(target._value)
+    places, data = reshape(conversion.to_index(ind), -1), to_elements(v, target.dtype, "v")
+    if places.size == 0:
+        return
+    if target.size == 0:
+        raise ArgumentIndexError("ind: there are no elements to write to")
+    if mode == "wrap":
+        places = places % target.size
+    elif mode == "clip":
+        places = clip(places, 0, target.size - 1)
+    elif mode != "raise":
+        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
+    else:
+        places = choose(places < 0, places + target.size, places)
+        # what is out of bounds stays so along the first axis of an array that is not contiguous
+        places = choose(places < 0, np.iinfo(np.int64).max // 2, places.astype(np.int64))
+    _write_flat(target, places, data)
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """Write one value to each line along an axis for each of its indices. See `numpy.put_along_axis`.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([[1, 2], [3, 4]])
+    >>> vnp.put_along_axis(x, vnp.asarray([[0], [1]]), 9, axis=1)
+    >>> x
+    Array([[9, 2],
+           [3, 9]], dtype=int64)
+    """
+    target = require_out(arr, "arr")
+    index = conversion.to_index(indices)
+    if index.dtype.kind not in "iu":
+        raise ArgumentIndexError(f"indices: expected integers, got {index.dtype}")
+    if axis is None:
+        if index.ndim != 1:
+            raise ArgumentValueError(f"indices: expected one axis, got {index.ndim}")
+        target, axis = reshape(target, -1, copy=False), 0
+    place = manipulation.parse_axis(axis, target.ndim)
+    if index.ndim != target.ndim:
+        raise ArgumentValueError(f"indices: expected {target.ndim} axes, got {index.ndim}")
+    entries = [range_along(length, axis, target.ndim) for axis, length in enumerate(target.shape)]
+    entries[place] = index
+    target[tuple(entries)] = to_elements(values, target.dtype, "values")
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write values, one after the other, where a mask holds. See `numpy.place`. The mask is waited for.
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.place(x, x > 1, [10, 20])
+    >>> x
+    Array([ 0,  1, 10, 20], dtype=int64)
+    """
+    target = require_out(arr, "arr")
+    chosen = to_array(mask, "mask")
+    if chosen.size != target.size:
+        raise ArgumentValueError(f"mask: expected {target.size} elements, got {chosen.size}")
+    values = to_elements(vals, target.dtype, "vals")
+    check_cast(values.dtype, target.dtype, "vals", "safe")
+    (places,) = nonzero(reshape(chosen, -1))
+    _write_flat(target, places, values)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write the values at the places of elements where a mask holds. See `numpy.putmask`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.putmask(x, x > 1, 0)
+    >>> x
+    Array([0, 1, 0, 0], dtype=int64)
+    """
+    target = require_out(a, "a")
+    chosen = to_array(mask, "mask").astype(bool, copy=False)
+    if chosen.shape != target.shape:
+        raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
+    data = reshape(to_elements(values, target.dtype, "values"), -1)
+    check_cast(data.dtype, target.dtype, "values", "safe")
+    data = data.astype(target.dtype, copy=False)
+    if data.size == 0:
+        return
+    if data.size != target.size:
+        data = data[arange(target.size) % data.size]
+    target[...] = choose(chosen, reshape(data, target.shape), target)
+
+
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write an array, or a number, to another one, where a mask holds. See `numpy.copyto`.
+
+    Raises TypeError where `casting` does not allow it.
+
+    Examples
+    --------
+    >>> x = vnp.zeros(3)
+    >>> vnp.copyto(x, 2.0)
+    >>> x
+    Array([2., 2., 2.], dtype=float64)
+    """
+    target = require_out(dst, "dst")
+    if isinstance(src, (bool, int, float, complex)) and not isinstance(src, np.generic):
+        source: Any = src
+        kind: Kind = np.result_type(target.dtype, src)
+    else:
+        source = to_array(src, "src")
+        kind = source.dtype
+    check_cast(kind, target.dtype, "src", casting)
+    if where is True:
+        target[...] = source
+        return
+    chosen = to_array(where, "where")
+    if isinstance(source, Array):
+        source = source.astype(target.dtype, copy=False)
+    target[...] = choose(chosen, source, target)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write a value, or values one after the other, to the main diagonal. See `numpy.fill_diagonal`.
+
+    Parameters
+    ----------
+    wrap
+        Whether the diagonal of a matrix with more rows than columns begins again after its end.
+
+    Raises
+    ------
+    ValueError
+        The array has fewer than two axes, or more than two of different lengths.
+
+    Examples
+    --------
+    >>> x = vnp.zeros((2, 2))
+    >>> vnp.fill_diagonal(x, 5)
+    >>> x
+    Array([[5., 0.],
+           [0., 5.]], dtype=float64)
+    """
+    target = require_out(a, "a")
+    manipulation.require_matrix(target, "a")
+    if target.ndim > 2 and len(set(target.shape)) != 1:
+        raise ArgumentValueError(f"a: expected axes of one length, got the shape {target.shape}")
+    view = view_of(target)
+    rows, columns = target.shape[0], target.shape[1]
+    data = to_elements(val, target.dtype, "val")
+    step = sum(view.strides)
+    if not wrap or target.ndim > 2 or rows <= columns:
+        lines = [(view.offset, min(target.shape))]
+    else:
+        # after the last column a row stays empty
+        starts = range(0, rows, columns + 1)
+        lines = [(view.offset + start * view.strides[0], min(columns, rows - start)) for start in starts]
+    count = sum(length for _, length in lines)
+    values: Any = data
+    if data.ndim:
+        flat = reshape(data, -1)
+        values = flat[arange(count) % flat.size] if flat.size < count else flat[:count]
+    done = 0
+    for offset, length in lines:
+        part = values[done : done + length] if data.ndim else values
+        manipulation.view_with(view, (length,), (step,), offset)[...] = part
+        done += length
 
 
 # ---- Arrays with elements inserted, deleted or repeated --------------------------------------------------
@@ -50,7 +309,7 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     """Return places along an axis counted from the front, and whether a single one was given."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length)), False
-    given = asnumpy(obj)
+    given = conversion.asnumpy(obj)
     if given.size == 0 and not isinstance(obj, Array):
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -136,7 +395,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if single and more.ndim:
         # numpy.insert(x, 1, [a, b]) inserts both along the axis
         more = reshape(more, (*(1,) * (array.ndim - more.ndim), *more.shape))
-        more = moveaxis(more, 0, place) if more.ndim == array.ndim else more
+        more = manipulation.moveaxis(more, 0, place) if more.ndim == array.ndim else more
         places = np.repeat(places, more.shape[place])
     elif len(places) == 1 and more.ndim == array.ndim and more.shape[place] > 1:
         places = np.repeat(places, more.shape[place])
@@ -175,7 +434,7 @@ def resize(a: Any, new_shape: Any) -> Array:
            [2, 0]], dtype=int64)
     """
     array = reshape(to_array(a, "a"), -1)
-    shape = parse_shape(new_shape, "new_shape")
+    shape = conversion.parse_shape(new_shape, "new_shape")
     size = math.prod(shape)
     if array.size == 0 or size == 0:
         return zeros(shape, array.dtype)
@@ -210,11 +469,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     wanted = trim.lower()
     if wanted not in ("f", "b", "fb", "bf"):
         raise ArgumentValueError(f"trim: expected 'f', 'b' or 'fb', got {trim!r}")
-    axes = parse_axes(axis, array.ndim)
+    axes = manipulation.parse_axes(axis, array.ndim)
     entries: list[Any] = [slice(None)] * array.ndim
     for place in axes:
         others = tuple(i for i in range(array.ndim) if i != place)
-        (found,) = nonzero(any_of(array != 0, axis=others) if others else array)
+        (found,) = nonzero(reductions.any(array != 0, axis=others) if others else array)
         ends = found[:: max(found.size - 1, 1)].numpy() if found.size else np.zeros(0, np.int64)
         length = array.shape[place]
         low, high = (int(ends[0]), int(ends[-1]) + 1) if ends.size else (length, 0)
@@ -228,9 +487,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
 
 _MOVES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 _STATISTICS: dict[str, Callable[..., Array]] = {
-    "maximum": greatest,
-    "minimum": least,
-    "mean": mean,
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "mean": reductions.mean,
     "median": median,
 }
 _OPTIONS = {
@@ -282,7 +541,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
     if wrong:
         raise ArgumentValueError(f"{sorted(wrong)[0]}: mode {mode!r} does not take it")
     reflect_type = kwargs.get("reflect_type", "even")
-    require_choice(reflect_type, "reflect_type", "even", "odd")
+    conversion.require_choice(reflect_type, "reflect_type", "even", "odd")
     widths = _parse_widths(pad_width, source.ndim)
     if not any(any(pair) for pair in widths):
         return source.copy()
@@ -306,7 +565,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
 def _parse_pairs(value: Any, ndim: int, name: str) -> Pairs:
     if value is None:
         return [(None, None)] * ndim
-    given = asnumpy(value)
+    given = conversion.asnumpy(value)
     try:
         wide = np.broadcast_to(given, (ndim, 2))
     except ValueError:
@@ -324,7 +583,7 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
                 raise ArgumentValueError(f"pad_width: axis {axis} is out of bounds for {ndim} axes")
             pairs[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         value = pairs
-    given = asnumpy(value)
+    given = conversion.asnumpy(value)
     if given.dtype.kind not in "iu":
         raise ArgumentTypeError(f"pad_width: expected ints, got {value!r}")
     if (given < 0).any():

@@ -9,13 +9,13 @@ import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import conjugate
-from vkdispatch.numpy.basics.inputs import require_array, require_choice
 from vkdispatch.numpy.basics.joining import roll
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, store_result, value_of
+from vkdispatch.numpy.core.conversion import require_array, require_choice
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
 from vkdispatch.numpy.core.memory import Kind, View

@@ -17,7 +17,6 @@ from vkdispatch.numpy import rejection
 from vkdispatch.numpy.basics import elementwise, manipulation
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import power as raise_to
-from vkdispatch.numpy.basics.inputs import asnumpy, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import matrix_transpose, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import cumsum
@@ -26,11 +25,12 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, describe, parse_index, store_result, value_of
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
-from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.conversion import asarray, asnumpy, parse_shape, require_choice, to_array
+from vkdispatch.numpy.core.expressions import Operation, evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
-from vkdispatch.numpy.linalg import cholesky, matmul
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
+from vkdispatch.numpy.linalg.products import matmul
+from vkdispatch.numpy.linalg.solving import cholesky
+from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
 __all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "ranf", "sample", "seed"]
@@ -279,7 +279,7 @@ class Generator:
             arrays = [limit for limit in limits if isinstance(limit, Array)]
             wrong = sum(((limit < bounds.min) | (limit > bounds.max) for limit in arrays), first > end)
             end = _replace_bad(end, wrong, first, "low, high", f"ranges of {kind} that are not empty")
-        drawn = rejection.draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
+        drawn = self._draw(rejection.INTEGERS, _parse_size(size, first, end), first, end, kind=wide)
         return drawn.astype(kind, copy=False)
 
     def bytes(self, length: int) -> bytes:
@@ -485,9 +485,10 @@ class Generator:
 
     # -- distributions by rejection: each element has a stream of its own, from one drawn seed
 
-    def _seed(self) -> Array:
-        """Return a random seed of 64 bits, which is not read."""
-        return array_from(self._source.integers(0, 1 << 64, 1, memory.kernel_type(np.dtype(np.uint64))), ())
+    def _draw(self, operation: Operation, shape: memory.Shape, *parameters: Any, kind: Any = None) -> Array:
+        """Return numbers of a distribution of `rejection`, by a seed that is not read."""
+        seed = array_from(self._source.integers(0, 1 << 64, 1, memory.kernel_type(np.dtype(np.uint64))), ())
+        return rejection.draw(operation, seed, parameters, shape, kind or memory.default_real())
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape, and the scale 1.
@@ -499,7 +500,7 @@ class Generator:
         """
         a = _parameter(shape, "shape", 0)
         lengths = _parse_size(size, a) if out is None else _shape_of_draw(size, out)
-        drawn = rejection.draw_gamma(self._seed(), a, lengths)
+        drawn = self._draw(rejection.GAMMA, lengths, a)
         return store_result(out, drawn if dtype is None else drawn.astype(_real(dtype), copy=False))
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
@@ -511,7 +512,7 @@ class Generator:
         Array([0.69481574, 0.30628092], dtype=float64)
         """
         a, scale = _parameter(shape, "shape", 0), _parameter(scale, "scale", 0)
-        return rejection.draw_gamma(self._seed(), a, _parse_size(size, a, scale)) * scale  # type: ignore[no-any-return]
+        return self._draw(rejection.GAMMA, _parse_size(size, a, scale), a) * scale  # type: ignore[no-any-return]
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
         """Return numbers of the chi-square distribution.
@@ -525,7 +526,7 @@ class Generator:
         return self._chisquare(df, _parse_size(size, df))
 
     def _chisquare(self, df: Any, shape: memory.Shape) -> Array:
-        return rejection.draw_gamma(self._seed(), df / 2, shape) * 2
+        return self._draw(rejection.GAMMA, shape, df / 2) * 2
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Return numbers of Student's distribution.
@@ -554,7 +555,7 @@ class Generator:
 
     def _log_gamma(self, a: Any, shape: memory.Shape) -> Any:
         """Return logarithms of gamma-distributed numbers, which may underflow for small shapes."""
-        drawn = rejection.draw_gamma(self._seed(), a + 1, shape)
+        drawn = self._draw(rejection.GAMMA, shape, a + 1)
         return elementwise.log(drawn) + elementwise.log(self._open(shape)) / a
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
@@ -600,8 +601,8 @@ class Generator:
 
     def _noncentral(self, df: Any, nonc: Any, shape: memory.Shape) -> Array:
         """Return numbers of the central distribution with Poisson-distributed degrees of freedom."""
-        more = rejection.draw_poisson(self._seed(), nonc / 2, shape)
-        return rejection.draw_gamma(self._seed(), df / 2 + more, shape) * 2
+        more = self._draw(rejection.POISSON, shape, nonc / 2)
+        return self._draw(rejection.GAMMA, shape, df / 2 + more) * 2
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
         """Return numbers of the noncentral F distribution.
@@ -627,7 +628,7 @@ class Generator:
         Array([ 0.45867808, -0.08451738], dtype=float64)
         """
         mu, kappa = _parameter(mu, "mu"), _parameter(kappa, "kappa", 0)
-        return rejection.draw_vonmises(self._seed(), mu, kappa, _parse_size(size, mu, kappa))
+        return self._draw(rejection.VONMISES, _parse_size(size, mu, kappa), mu, kappa)
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
         """Return numbers of the inverse Gaussian distribution.
@@ -655,7 +656,7 @@ class Generator:
         Array([2, 2, 5, 4], dtype=int64)
         """
         lam = _parameter(lam, "lam", 0, most=_MAX_MEAN)
-        return rejection.draw_poisson(self._seed(), lam, _parse_size(size, lam))
+        return self._draw(rejection.POISSON, _parse_size(size, lam), lam)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
         """Return how many of `n` trials succeed, each with probability `p`.
@@ -666,7 +667,7 @@ class Generator:
         Array([5, 3, 5], dtype=int64)
         """
         n, p = _count(n, "n"), _probability(p, is_open=False)
-        return rejection.draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
+        return self._draw(rejection.BINOMIAL, _parse_size(size, n, p), n, p)
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
         """Return how many trials of probability `p` fail before `n` have succeeded.
@@ -683,8 +684,8 @@ class Generator:
             _check_later(bad, "n, p", "a mean that int64 holds")
         elif bad:
             raise ArgumentValueError(f"n, p: int64 does not hold the results of {n} and {p}")
-        means = rejection.draw_gamma(self._seed(), n, shape) * scale
-        return rejection.draw_poisson(self._seed(), means, shape)
+        means = self._draw(rejection.GAMMA, shape, n) * scale
+        return self._draw(rejection.POISSON, shape, means)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to k**-a.
@@ -695,7 +696,7 @@ class Generator:
         Array([1, 1, 1, 1], dtype=int64)
         """
         a = _parameter(a, "a", 1, is_open=True, most=math.inf)
-        return rejection.draw_zipf(self._seed(), a, _parse_size(size, a))
+        return self._draw(rejection.ZIPF, _parse_size(size, a), a)
 
     def logseries(self, p: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to p**k / k.
@@ -730,9 +731,7 @@ class Generator:
             sample = _replace_bad(sample, good + bad < sample, 0, "nsample", "no more than ngood + nbad")
         elif good + bad < sample:
             raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
-        return rejection.draw_hypergeometric(
-            self._seed(), good, bad, sample, _parse_size(size, good, bad, sample)
-        )
+        return self._draw(rejection.HYPERGEOMETRIC, _parse_size(size, good, bad, sample), good, bad, sample)
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
         """Return how often each outcome occurs in `n` trials, as the last axis.
@@ -752,7 +751,7 @@ class Generator:
         def halve(left: Array, first: Array, second: Array) -> Array:
             whole = first + second
             share = elementwise.choose(whole > 0, first / elementwise.choose(whole > 0, whole, 1), 0.0)
-            return rejection.draw_binomial(self._seed(), left, elementwise.clip(share, 0, 1), left.shape)
+            return self._draw(rejection.BINOMIAL, left.shape, left, elementwise.clip(share, 0, 1))
 
         return _distribute(manipulation.broadcast_to(counts, shape), p, halve)
 
@@ -784,7 +783,7 @@ class Generator:
             raise ArgumentValueError(f"colors: expected fewer than {_MAX_THINGS} in all, got {own.sum()}")
 
         def halve(left: Array, first: Array, second: Array) -> Array:
-            return rejection.draw_hypergeometric(self._seed(), first, second, left, left.shape)
+            return self._draw(rejection.HYPERGEOMETRIC, left.shape, first, second, left)
 
         start = full(_parse_size(size), sample, memory.int64)
         return _distribute(start, asarray(own.astype(np.int64)), halve)

@@ -3,6 +3,7 @@
 An operation gets a seed, the index of the element, which is its stream, and parameters.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
-from vkdispatch.numpy.core.memory import Kind, Shape, default_real, int64
-
-__all__: list[str] = []
+from vkdispatch.numpy.core.memory import Kind, Shape, int64
 
 _SEED = np.dtype(np.uint64)
 
@@ -274,56 +273,23 @@ def _integers(seed: Any, index: Any, low: Any, high: Any, kind: Kind) -> Any:
     return vc.to_dtype(low.var_type, start + offset)
 
 
-_GAMMA = Operation("gamma", _gamma)
-_POISSON = Operation("poisson", _poisson)
-_BINOMIAL = Operation("binomial", _binomial)
-_HYPERGEOMETRIC = Operation("hypergeometric", _hypergeometric)
-_ZIPF = Operation("zipf", _zipf)
-_VONMISES = Operation("vonmises", _vonmises)
-_INTEGERS = Operation("integers", _integers)
+GAMMA = Operation("gamma", _gamma)
+POISSON = Operation("poisson", _poisson)
+BINOMIAL = Operation("binomial", _binomial)
+HYPERGEOMETRIC = Operation("hypergeometric", _hypergeometric)
+ZIPF = Operation("zipf", _zipf)
+VONMISES = Operation("vonmises", _vonmises)
+INTEGERS = Operation("integers", _integers)
 
 
-def _draw(
-    draw: Operation, seed: Array, parameters: tuple[Any, ...], shape: Shape, kind: Kind, own: Any = None
-) -> Array:
-    """Evaluate an operation of a seed, the index, and parameters of the dtype `own`; None: the real one."""
-    own = own or default_real()
-    values = [value_of(each.astype(own)) if isinstance(each, Array) else each for each in parameters]
-    kinds = (_SEED, _SEED, *(own for _ in values))
-    node = make_operation(draw, (value_of(seed), INDEX, *values), kinds, shape, kind)
-    return array_of(evaluate(node))
+def draw(operation: Operation, seed: Array, parameters: Sequence[Any], shape: Shape, kind: Kind) -> Array:
+    """Return numbers of a distribution: integers, or real numbers of the default dtype.
 
-
-def draw_gamma(seed: Array, a: Any, shape: Shape) -> Array:
-    """Return gamma-distributed numbers of shape parameters `a` and scale one, from one seed, a uint64."""
-    return _draw(_GAMMA, seed, (a,), shape, default_real())
-
-
-def draw_poisson(seed: Array, mean: Any, shape: Shape) -> Array:
-    """Return Poisson-distributed integers."""
-    return _draw(_POISSON, seed, (mean,), shape, int64)
-
-
-def draw_binomial(seed: Array, n: Any, p: Any, shape: Shape) -> Array:
-    """Return how many of `n` trials of probability `p` succeed."""
-    return _draw(_BINOMIAL, seed, (n, p), shape, int64)
-
-
-def draw_hypergeometric(seed: Array, good: Any, bad: Any, sample: Any, shape: Shape) -> Array:
-    """Return how many of a sample are good."""
-    return _draw(_HYPERGEOMETRIC, seed, (good, bad, sample), shape, int64)
-
-
-def draw_zipf(seed: Array, a: Any, shape: Shape) -> Array:
-    """Return integers k > 0 with probabilities proportional to k**-a."""
-    return _draw(_ZIPF, seed, (a,), shape, int64)
-
-
-def draw_vonmises(seed: Array, mu: Any, kappa: Any, shape: Shape) -> Array:
-    """Return angles of [-pi, pi] about `mu`, more narrowly for larger `kappa`."""
-    return _draw(_VONMISES, seed, (mu, kappa), shape, default_real())
-
-
-def draw_integers(seed: Array, low: Any, high: Any, shape: Shape, kind: Kind) -> Array:
-    """Return integers from `low` to `high`, both included, as int64 or uint64."""
-    return _draw(_INTEGERS, seed, (low, high), shape, kind, kind)
+    `seed` is a uint64, with which all elements have streams of their own. `kind` is the dtype of the
+    parameters, and also of the results of `INTEGERS`.
+    """
+    values = [value_of(each.astype(kind)) if isinstance(each, Array) else each for each in parameters]
+    kinds = (_SEED, _SEED, *(kind for _ in values))
+    result = kind if operation in (GAMMA, VONMISES, INTEGERS) else int64
+    operands = (value_of(seed), INDEX, *values)
+    return array_of(evaluate(make_operation(operation, operands, kinds, shape, result)))

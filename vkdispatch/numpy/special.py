@@ -13,14 +13,12 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.families.values import find_function
-from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
+from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p, write_example
 from vkdispatch.numpy.basics.elementwise import absolute as magnitude
-from vkdispatch.numpy.basics.examples import write_example
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import result_type
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.expressions import Operation
 from vkdispatch.numpy.core.memory import default_real
 

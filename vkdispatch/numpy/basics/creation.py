@@ -7,40 +7,16 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.core import conversion
 from vkdispatch.numpy.core.application import make_operation, number_as
 from vkdispatch.numpy.core.array import Array, OfScalar, OfShape, Scalar, ScalarT, ShapeT, array_of, view_of
 from vkdispatch.numpy.core.blanks import find_blank
-from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, host_data, parse_shape
-from vkdispatch.numpy.core.devices import parse_device
+from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, is_fortran, parse_shape
 from vkdispatch.numpy.core.expressions import evaluate
-from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Kind, Shape, View, is_f_order, parse_dtype, parse_real
+from vkdispatch.numpy.core.kernels import new_view
+from vkdispatch.numpy.core.memory import Kind, Shape, View, parse_device, parse_dtype, parse_real
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
-
-__all__ = [
-    "array",
-    "asanyarray",
-    "asarray",
-    "asarray_chkfinite",
-    "ascontiguousarray",
-    "asfortranarray",
-    "copy",
-    "empty",
-    "empty_like",
-    "from_numpy",
-    "frombuffer",
-    "fromiter",
-    "fromstring",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "require",
-    "zeros",
-    "zeros_like",
-]
-
 
 # ---- from data -----------------------------------------------------------------------------------
 
@@ -73,7 +49,8 @@ def array(
            [3, 4]], dtype=int64)
     """
     on_device = isinstance(obj, (Array, Buffer, MappedArray))
-    found = asarray(obj, dtype, copy=copy if on_device or copy is False else None, device=device)
+    must_copy = copy if on_device or copy is False else None
+    found = asarray(obj, dtype, copy=must_copy, device=device, order=order)
     if found.ndim >= ndmin:
         return found
     view = view_of(found)
@@ -93,10 +70,8 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
            [1, 4],
            [2, 5]], dtype=int64)
     """
-    found = asarray(a, dtype)
-    found = found if found.ndim else found.reshape(1)
-    view = view_of(found)
-    return found if view.is_contiguous else array_of(gather(view))
+    found = asarray(a, dtype, order="C")
+    return found if found.ndim else found.reshape(1)
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Array:
@@ -108,11 +83,8 @@ def asfortranarray(a: Any, dtype: Any = None) -> Array:
     >>> vnp.isfortran(x)
     True
     """
-    found = asarray(a, dtype)
-    found = found if found.ndim else found.reshape(1)
-    if is_f_order(view_of(found)):
-        return found
-    return copy_array(found.transpose()).transpose()
+    found = asarray(a, dtype, order="F")
+    return found if found.ndim else found.reshape(1)
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
@@ -147,7 +119,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
         found = asfortranarray(found) if "F" in letters else ascontiguousarray(found)
     flags = found.flags
     if ("W" in letters and not flags.writeable) or ("O" in letters and not flags.owndata):
-        found = copy_array(found.T).T if "F" in letters else copy_array(found)
+        found = copy_array(found, "F" if "F" in letters else "C")
     return found
 
 
@@ -174,7 +146,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
     >>> vnp.asarray_chkfinite([1.0, 2.0])
     Array([1., 2.], dtype=float64)
     """
-    found = asarray(a, dtype)
+    found = asarray(a, dtype, order=order)
     if found.dtype.kind in "fc" and not bool(found.__array_namespace__().isfinite(found).all()):
         raise ArgumentValueError("a: expected finite numbers, got NaN or infinity")
     return found
@@ -185,7 +157,7 @@ def copy(a: Array[ShapeT, ScalarT], order: Any = None) -> Array[ShapeT, ScalarT]
 @overload
 def copy(a: Any, order: Any = None) -> Array: ...
 def copy(a: Any, order: Any = None) -> Array:
-    """Return a copy of an array, with memory of its own, in C order. See `numpy.copy`.
+    """Return a copy of an array, with memory of its own, in C order unless `order` is "F". See `numpy.copy`.
 
     Examples
     --------
@@ -195,7 +167,7 @@ def copy(a: Any, order: Any = None) -> Array:
     >>> x
     Array([0, 1, 2], dtype=int64)
     """
-    return copy_array(asarray(a))
+    return copy_array(asarray(a), order)
 
 
 # ---- of one value --------------------------------------------------------------------------------
@@ -212,7 +184,7 @@ def empty(
 @overload
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
-    """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order.
+    """Return an array with undefined values, in C order unless `order` is "F". See `numpy.empty`.
 
     Examples
     --------
@@ -221,6 +193,8 @@ def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     """
     kind = parse_real(dtype)
     lengths = parse_shape(shape)
+    if is_fortran(order):
+        return empty(lengths[::-1], kind, device=device).T
     blank = find_blank(lengths, kind, device)
     return array_of(new_view(lengths, kind, parse_device(device).context)) if blank is None else blank
 
@@ -267,18 +241,20 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
         fill_value = asarray(fill_value, device=device)
     if isinstance(fill_value, Array):
         kind = fill_value.dtype if dtype is None else parse_dtype(dtype)
-        made = array_of(new_view(lengths, kind, parse_device(device).context))
+        made = empty(lengths, kind, order, device=device)
         made[...] = fill_value
         return made
-    kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
+    kind = conversion.host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
     if kind.kind in "iu":
         fill_value = number_as(fill_value, kind, "fill_value")
-    return _fill(lengths, fill_value, kind, device)
+    return _fill(lengths, fill_value, kind, order, device)
 
 
-def _fill(shape: Shape, value: Any, kind: Kind, device: Any) -> Array:
+def _fill(shape: Shape, value: Any, kind: Kind, order: Any, device: Any) -> Array:
+    if is_fortran(order):
+        return _fill(shape[::-1], value, kind, None, device).T
     blank = find_blank(shape, kind, device)
     if blank is not None:
         return blank
@@ -303,7 +279,7 @@ def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     >>> vnp.zeros(3, dtype=vnp.int32)
     Array([0, 0, 0], dtype=int32)
     """
-    return _fill(parse_shape(shape), 0, parse_real(dtype), device)
+    return _fill(parse_shape(shape), 0, parse_real(dtype), order, device)
 
 
 @overload
@@ -325,12 +301,12 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
     Array([[1, 1],
            [1, 1]], dtype=int32)
     """
-    return _fill(parse_shape(shape), 1, parse_real(dtype), device)
+    return _fill(parse_shape(shape), 1, parse_real(dtype), order, device)
 
 
 def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
-        x = host_data(x)  # whose elements do not matter
+        x = conversion.host_data(x)  # whose elements do not matter
     if device is None and isinstance(x, Array):
         device = x.device
     lengths = x.shape if shape is None else parse_shape(shape)
@@ -360,7 +336,7 @@ def empty_like(
     (2, 3)
     """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
-    return empty(lengths, kind, device=device)
+    return empty(lengths, kind, order, device=device)
 
 
 @overload
@@ -386,7 +362,7 @@ def zeros_like(
     Array([0, 0, 0], dtype=int64)
     """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
-    return zeros(lengths, kind, device=device)
+    return zeros(lengths, kind, order, device=device)
 
 
 @overload
@@ -412,7 +388,7 @@ def ones_like(
     Array([1, 1, 1], dtype=int64)
     """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
-    return ones(lengths, kind, device=device)
+    return ones(lengths, kind, order, device=device)
 
 
 @overload
@@ -438,7 +414,7 @@ def full_like(
     Array([5, 5, 5], dtype=int64)
     """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
-    return full(lengths, fill_value, kind, device=device)
+    return full(lengths, fill_value, kind, order, device=device)
 
 
 def compute_on(node: Any, device: Any) -> Any:

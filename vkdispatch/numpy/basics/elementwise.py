@@ -9,137 +9,128 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.basics.examples import write_example
-from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core import application, memory
 from vkdispatch.numpy.core.array import (
+    COMPARISONS,
     Array,
     array_of,
     bound_integer,
     check_cast,
-    describe,
     parse_index,
     parse_operand,
+    require_out,
     store,
-    suggest_array,
     value_of,
 )
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.conversion import asarray, parse_value, to_array
 from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
 from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
 
-__all__ = [
-    "abs",
-    "absolute",
-    "acos",
-    "acosh",
-    "add",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "around",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "cbrt",
-    "ceil",
-    "clip",
-    "conj",
-    "conjugate",
-    "copysign",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "divide",
-    "equal",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "fix",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "gcd",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "hypot",
-    "imag",
-    "invert",
-    "isclose",
-    "iscomplexobj",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isrealobj",
-    "lcm",
-    "left_shift",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "mod",
-    "multiply",
-    "nan_to_num",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
-    "pow",
-    "power",
-    "rad2deg",
-    "radians",
-    "real",
-    "reciprocal",
-    "remainder",
-    "right_shift",
-    "rint",
-    "round",
-    "sign",
-    "signbit",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "true_divide",
-    "trunc",
-]
+EXAMPLES = {
+    "add": ("vnp.asarray([1, 2]), 3", "Array([4, 5], dtype=int64)"),
+    "subtract": ("vnp.asarray([5, 7]), vnp.asarray([1, 2])", "Array([4, 5], dtype=int64)"),
+    "multiply": ("vnp.asarray([1, 2]), vnp.asarray([3, 4])", "Array([3, 8], dtype=int64)"),
+    "divide": ("vnp.asarray([1, 2]), 4", "Array([0.25, 0.5 ], dtype=float64)"),
+    "floor_divide": ("vnp.asarray([7, -7]), 2", "Array([ 3, -4], dtype=int64)"),
+    "remainder": ("vnp.asarray([7, -7]), 3", "Array([1, 2], dtype=int64)"),
+    "fmod": ("vnp.asarray([7, -7]), 3", "Array([ 1, -1], dtype=int64)"),
+    "power": ("vnp.asarray([2, 3]), 2", "Array([4, 9], dtype=int64)"),
+    "float_power": ("vnp.asarray([2, 3]), 2", "Array([4., 9.], dtype=float64)"),
+    "negative": ("vnp.asarray([1, -2])", "Array([-1,  2], dtype=int64)"),
+    "positive": ("vnp.asarray([1, -2])", "Array([ 1, -2], dtype=int64)"),
+    "absolute": ("vnp.asarray([-1.5, 2.0])", "Array([1.5, 2. ], dtype=float64)"),
+    "fabs": ("vnp.asarray([-1.5, 2.0])", "Array([1.5, 2. ], dtype=float64)"),
+    "sign": ("vnp.asarray([-3, 0, 5])", "Array([-1,  0,  1], dtype=int64)"),
+    "square": ("vnp.asarray([2, 3])", "Array([4, 9], dtype=int64)"),
+    "reciprocal": ("vnp.asarray([2.0, 4.0])", "Array([0.5 , 0.25], dtype=float64)"),
+    "gcd": ("vnp.asarray([12, 7]), 8", "Array([4, 1], dtype=int64)"),
+    "lcm": ("vnp.asarray([4, 6]), 10", "Array([20, 30], dtype=int64)"),
+    "equal": ("vnp.asarray([1, 2]), 2", "Array([False,  True], dtype=bool)"),
+    "not_equal": ("vnp.asarray([1, 2]), 2", "Array([ True, False], dtype=bool)"),
+    "less": ("vnp.asarray([1, 2, 3]), 2", "Array([ True, False, False], dtype=bool)"),
+    "less_equal": ("vnp.asarray([1, 2, 3]), 2", "Array([ True,  True, False], dtype=bool)"),
+    "greater": ("vnp.asarray([1, 2, 3]), 2", "Array([False, False,  True], dtype=bool)"),
+    "greater_equal": ("vnp.asarray([1, 2, 3]), 2", "Array([False,  True,  True], dtype=bool)"),
+    "logical_and": (
+        "vnp.asarray([True, False]), vnp.asarray([True, True])",
+        "Array([ True, False], dtype=bool)",
+    ),
+    "logical_or": (
+        "vnp.asarray([True, False]), vnp.asarray([False, False])",
+        "Array([ True, False], dtype=bool)",
+    ),
+    "logical_xor": (
+        "vnp.asarray([True, False]), vnp.asarray([True, True])",
+        "Array([False,  True], dtype=bool)",
+    ),
+    "logical_not": ("vnp.asarray([True, False])", "Array([False,  True], dtype=bool)"),
+    "bitwise_and": ("vnp.asarray([6, 5]), 3", "Array([2, 1], dtype=int64)"),
+    "bitwise_or": ("vnp.asarray([6, 5]), 3", "Array([7, 7], dtype=int64)"),
+    "bitwise_xor": ("vnp.asarray([6, 5]), 3", "Array([5, 6], dtype=int64)"),
+    "invert": ("vnp.asarray([0, 1])", "Array([-1, -2], dtype=int64)"),
+    "left_shift": ("vnp.asarray([1, 2]), 3", "Array([ 8, 16], dtype=int64)"),
+    "right_shift": ("vnp.asarray([8, 16]), 2", "Array([2, 4], dtype=int64)"),
+    "bitwise_count": ("vnp.asarray([7, 8])", "Array([3, 1], dtype=uint8)"),
+    "maximum": ("vnp.asarray([1.0, vnp.nan]), 2.0", "Array([ 2., nan], dtype=float64)"),
+    "minimum": ("vnp.asarray([3.0, vnp.nan]), 2.0", "Array([ 2., nan], dtype=float64)"),
+    "fmax": ("vnp.asarray([1.0, vnp.nan]), 2.0", "Array([2., 2.], dtype=float64)"),
+    "fmin": ("vnp.asarray([3.0, vnp.nan]), 2.0", "Array([2., 2.], dtype=float64)"),
+    "isnan": ("vnp.asarray([1.0, vnp.nan])", "Array([False,  True], dtype=bool)"),
+    "isinf": ("vnp.asarray([1.0, vnp.inf])", "Array([False,  True], dtype=bool)"),
+    "isfinite": ("vnp.asarray([1.0, vnp.inf])", "Array([ True, False], dtype=bool)"),
+    "signbit": ("vnp.asarray([-0.0, 1.0])", "Array([ True, False], dtype=bool)"),
+    "copysign": ("vnp.asarray([1.0, 2.0]), -1.0", "Array([-1., -2.], dtype=float64)"),
+    "nextafter": ("vnp.asarray([1.0], dtype=vnp.float32), 2.0", "Array([1.0000001], dtype=float32)"),
+    "heaviside": ("vnp.asarray([-1.0, 0.0, 2.0]), 0.5", "Array([0. , 0.5, 1. ], dtype=float64)"),
+    "rint": ("vnp.asarray([0.5, 1.5, 2.7])", "Array([0., 2., 3.], dtype=float64)"),
+    "logaddexp": ("vnp.asarray([0.0]), 0.0", "Array([0.69314718], dtype=float64)"),
+    "logaddexp2": ("vnp.asarray([3.0]), 3.0", "Array([4.], dtype=float64)"),
+    "sqrt": ("vnp.asarray([4.0, 9.0])", "Array([2., 3.], dtype=float64)"),
+    "cbrt": ("vnp.asarray([8.0, 27.0])", "Array([2., 3.], dtype=float64)"),
+    "exp": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 2.71828183], dtype=float64)"),
+    "exp2": ("vnp.asarray([3.0, 0.5])", "Array([8.        , 1.41421356], dtype=float64)"),
+    "expm1": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.71828183], dtype=float64)"),
+    "log": ("vnp.asarray([1.0, 10.0])", "Array([0.        , 2.30258509], dtype=float64)"),
+    "log2": ("vnp.asarray([8.0, 10.0])", "Array([3.        , 3.32192809], dtype=float64)"),
+    "log10": ("vnp.asarray([100.0, 2.0])", "Array([2.     , 0.30103], dtype=float64)"),
+    "log1p": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.69314718], dtype=float64)"),
+    "sin": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.84147098], dtype=float64)"),
+    "cos": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.54030231], dtype=float64)"),
+    "tan": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.55740772], dtype=float64)"),
+    "arcsin": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.57079633], dtype=float64)"),
+    "arccos": ("vnp.asarray([0.0, 1.0])", "Array([1.57079633, 0.        ], dtype=float64)"),
+    "arctan": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.78539816], dtype=float64)"),
+    "arctan2": (
+        "vnp.asarray([1.0, -1.0]), vnp.asarray([1.0, 1.0])",
+        "Array([ 0.78539816, -0.78539816], dtype=float64)",
+    ),
+    "sinh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 1.17520119], dtype=float64)"),
+    "cosh": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 1.54308063], dtype=float64)"),
+    "tanh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.76159416], dtype=float64)"),
+    "arcsinh": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.88137359], dtype=float64)"),
+    "arccosh": ("vnp.asarray([1.0, 2.0])", "Array([0.       , 1.3169579], dtype=float64)"),
+    "arctanh": ("vnp.asarray([0.0, 0.5])", "Array([0.        , 0.54930614], dtype=float64)"),
+    "hypot": ("vnp.asarray([3.0, 5.0]), vnp.asarray([4.0, 12.0])", "Array([ 5., 13.], dtype=float64)"),
+    "degrees": ("vnp.asarray([0.0, 1.0])", "Array([ 0.        , 57.29577951], dtype=float64)"),
+    "radians": ("vnp.asarray([0.0, 180.0])", "Array([0.        , 3.14159265], dtype=float64)"),
+    "conjugate": ("vnp.asarray([1 + 2j, 3])", "Array([1.-2.j, 3.-0.j], dtype=complex128)"),
+    "floor": ("vnp.asarray([-1.5, 1.5])", "Array([-2.,  1.], dtype=float64)"),
+    "ceil": ("vnp.asarray([-1.5, 1.5])", "Array([-1.,  2.], dtype=float64)"),
+    "trunc": ("vnp.asarray([-1.5, 1.5])", "Array([-1.,  1.], dtype=float64)"),
+    "special.erf": ("vnp.asarray([0.0, 1.0])", "Array([0.        , 0.84270079], dtype=float64)"),
+    "special.erfc": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.15729921], dtype=float64)"),
+    "special.gamma": ("vnp.asarray([5.0, 0.5])", "Array([24.        ,  1.77245385], dtype=float64)"),
+    "special.gammaln": ("vnp.asarray([5.0, 0.5])", "Array([3.17805383, 0.57236494], dtype=float64)"),
+    "special.i0": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 1.26606588], dtype=float64)"),
+    "special.i0e": ("vnp.asarray([0.0, 1.0])", "Array([1.        , 0.46575961], dtype=float64)"),
+}
+
+
+def write_example(name: str) -> str:
+    """Return the section of a docstring that shows the example of a function."""
+    arguments, result = EXAMPLES[name]
+    return f"Examples\n    --------\n    >>> vnp.{name}({arguments})\n    {result}\n    "
+
 
 bool_ = np.dtype(np.bool_)
 
@@ -182,24 +173,20 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
         if where is not None and where is not True:
             raise ArgumentValueError("where: pass out= as well, for the elements where it is False")
         return array_of(value)
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
-    check_cast(value.dtype, out.dtype, name, casting)
-    value = application.cast(value, out.dtype)
+    target = require_out(out)
+    check_cast(value.dtype, target.dtype, name, casting)
+    value = application.cast(value, target.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
-        kinds = (bool_, out.dtype, out.dtype)
-        shape = application.broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
-        value = application.make_operation(WHERE, (mask, value, value_of(out)), kinds, shape, out.dtype)
-    if value.shape != out.shape:
-        if value.shape == application.broadcast_shapes([value.shape, out.shape], name):
-            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
-        value = application.broadcast_to(value, out.shape)
-    store(out, value, name)
-    return out
-
-
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        kinds = (bool_, target.dtype, target.dtype)
+        shape = application.broadcast_shapes([target.shape, value.shape, getattr(mask, "shape", ())], name)
+        value = application.make_operation(WHERE, (mask, value, value_of(target)), kinds, shape, target.dtype)
+    if value.shape != target.shape:
+        if value.shape == application.broadcast_shapes([value.shape, target.shape], name):
+            raise ArgumentValueError(f"out: expected the shape {value.shape}, got {target.shape}")
+        value = application.broadcast_to(value, target.shape)
+    store(target, value, name)
+    return target
 
 
 def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
@@ -209,7 +196,7 @@ def _make_functions(names: str) -> Iterator[ElementwiseFunction]:
 def _make_function(name: str) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
     count = getattr(np, name).nin
-    compares = name in _COMPARISONS
+    compares = name in COMPARISONS
 
     def function(
         *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
@@ -385,14 +372,14 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
     kinds = [application.describe_operand(operand) for operand in operands]
-    kind = _common(kinds)
+    kind = application.promote(*kinds)
     shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, memory.View))]
     if not shapes:
         test = value_of(asarray(test))
         shapes = [test.shape]
     loop = find_loop(WHERE, (bool_, kind, kind), kind)
     # what the default dtype does not decide
-    if kind not in _DOUBLE or any(each in _DOUBLE for each in kinds):
+    if kind not in memory.NARROWER or any(each in memory.NARROWER for each in kinds):
         application.loops["where", *map(_kind_of, (test, *operands))] = loop
     values = application.make_values((test, *operands), loop.kinds, "where")
     shape = application.broadcast_shapes(shapes, "where")
@@ -402,23 +389,6 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
 def _kind_of(value: Any) -> Any:
     """Return what stands for a value in the keys of loops."""
     return value.dtype.num if isinstance(value, (Node, memory.View)) else type(value)
-
-
-_DOUBLE = (memory.float64, np.dtype(np.complex128))
-
-
-def _common(kinds: list[Any]) -> memory.Kind:
-    """Return the dtype to which dtypes and types of Python numbers promote."""
-    strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
-    weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
-    found = np.result_type(*strong, *(kind(0) for kind in weak))
-    if (
-        found in _DOUBLE
-        and memory.default_real() != memory.float64
-        and not any(kind in _DOUBLE for kind in strong)
-    ):
-        return memory.default_real() if found == memory.float64 else memory.default_complex()
-    return found
 
 
 def clip(

@@ -8,31 +8,20 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
-from vkdispatch.numpy.basics.inputs import asnumpy, require_array, to_array
 from vkdispatch.numpy.core.application import assign
-from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, parse_index, value_of, view_of
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    check_cast,
+    describe,
+    parse_count,
+    parse_index,
+    value_of,
+    view_of,
+)
+from vkdispatch.numpy.core.conversion import asnumpy, parse_shape, require_array, to_array
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View, parse_dtype
-
-__all__ = [
-    "array_split",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "repeat",
-    "roll",
-    "split",
-    "stack",
-    "tile",
-    "unstack",
-    "vsplit",
-    "vstack",
-]
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
@@ -337,9 +326,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     length = array.shape[place]
     counts = asnumpy(repeats)
     if counts.size == 1:
-        count = parse_index(counts.reshape(()).item(), "repeats")
-        if count < 0:
-            raise ArgumentValueError(f"repeats: expected at least 0, got {count}")
+        count = parse_count(counts.reshape(()).item(), "repeats")
         shapes = (manipulation.replace_axis(array.shape, place, length, n) for n in (1, count))
         apart = manipulation.broadcast_to(manipulation.reshape(array, next(shapes)), next(shapes))
         final = manipulation.replace_axis(array.shape, place, length * count)

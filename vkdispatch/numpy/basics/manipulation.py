@@ -7,40 +7,12 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
-from vkdispatch.numpy.basics.inputs import require_array, require_choice, to_array
 from vkdispatch.numpy.core import memory
-from vkdispatch.numpy.core.application import broadcast_shapes, cast
+from vkdispatch.numpy.core.application import broadcast_shapes, cast, promote
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_index, value_of, view_of
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.conversion import parse_shape, require_array, require_choice, to_array
 from vkdispatch.numpy.core.kernels import gather
-
-__all__ = [
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_to",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "meshgrid",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "result_type",
-    "rollaxis",
-    "rot90",
-    "sliding_window_view",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-]
 
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -72,6 +44,14 @@ def parse_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
 def lines_along(array: Array, axis: Any) -> tuple[Array, int]:
     """Return an array and its axis, counted from the front; flattened for the axis None."""
     return (reshape(array, -1), 0) if axis is None else (array, parse_axis(axis, array.ndim))
+
+
+def lines_last(array: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return the array with axes joined as its last one, and the axes."""
+    axes = parse_axes(axis, array.ndim)
+    kept = array.ndim - len(axes)
+    moved = moveaxis(array, axes, tuple(range(kept, array.ndim)))
+    return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
 
 
 def slice_axis(array: Array, axis: int, start: int | None, stop: int | None = None) -> Array:
@@ -221,6 +201,14 @@ def transpose(x: Any, /, axes: Any = None) -> Array:
     return permute_dims(x, axes)
 
 
+def require_matrix(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array of at least two axes. Raises ValueError for fewer."""
+    array = require_array(x, name)
+    if array.ndim < 2:
+        raise ArgumentValueError(f"{name}: expected at least two axes, got the shape {array.shape}")
+    return array
+
+
 def matrix_transpose(x: Any, /) -> Array:
     """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer axes.
 
@@ -231,10 +219,7 @@ def matrix_transpose(x: Any, /) -> Array:
            [1, 4],
            [2, 5]], dtype=int64)
     """
-    array = require_array(x)
-    if array.ndim < 2:
-        raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
-    return swapaxes(array, -1, -2)
+    return swapaxes(require_matrix(x), -1, -2)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
@@ -428,9 +413,7 @@ def fliplr(x: Any) -> Array:
     Array([[2, 1, 0],
            [5, 4, 3]], dtype=int64)
     """
-    if require_array(x).ndim < 2:
-        raise ArgumentValueError(f"x: expected at least two axes, got the shape {x.shape}")
-    return flip(x, axis=1)
+    return flip(require_matrix(x), axis=1)
 
 
 def flipud(x: Any) -> Array:
@@ -477,19 +460,15 @@ def result_type(*arrays_and_dtypes: Any) -> memory.Kind:
     """
     given: list[Any] = []
     for operand in arrays_and_dtypes:
-        if isinstance(operand, (Array, np.ndarray)):
+        if isinstance(operand, (Array, np.ndarray, np.generic)):
             given.append(operand.dtype)
-        elif isinstance(operand, (int, float, complex)):
-            given.append(operand)
         else:
-            given.append(operand.dtype if isinstance(operand, np.generic) else memory.parse_dtype(operand))
+            is_number = isinstance(operand, (int, float, complex))
+            given.append(operand if is_number else memory.parse_dtype(operand))
     try:
-        found = np.result_type(*given)
+        return promote(*given)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"result_type: {error}") from None
-    if found == memory.float64 and memory.float64 not in given and memory.default_real() != memory.float64:
-        return np.dtype(np.float32)
-    return found
 
 
 def atleast_1d(*arrays: Any) -> Any:
@@ -568,8 +547,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> memory.View:
     """Return the view that `diagonal` shows."""
-    if array.ndim < 2:
-        raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
+    require_matrix(array)
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
     if first == second:
         raise ArgumentValueError("axis1, axis2: expected different axes")

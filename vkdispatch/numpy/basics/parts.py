@@ -8,13 +8,11 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.basics import elementwise
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, value_of
+from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.expressions import Operation
 from vkdispatch.numpy.core.memory import default_real, float64, resolve
-
-__all__ = ["divmod", "frexp", "ldexp", "modf", "spacing"]
 
 _int32 = np.dtype(np.int32)
 

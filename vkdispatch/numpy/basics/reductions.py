@@ -9,42 +9,17 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import not_equal
-from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
-from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, store_result
+from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, parse_count, store_result
+from vkdispatch.numpy.core.conversion import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.reduce import functions as reduce
 
 # A function on buffers.
 _Function = Callable[..., Any]
-
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "apply_over_axes",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumprod",
-    "cumsum",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "ptp",
-    "std",
-    "sum",
-    "trace",
-    "var",
-]
 
 
 # ---- Calls of functions on buffers -----------------------------------------------------------------------
@@ -75,8 +50,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     Array([3, 5, 7], dtype=int64)
     """
     array = to_array(x, "x")
-    if n < 0:
-        raise ArgumentValueError(f"n: expected at least 0, got {n}")
+    n = parse_count(n, "n")
     if array.ndim == 0:
         raise ArgumentValueError("x: expected at least one axis")
     place = manipulation.parse_axis(axis, array.ndim)

@@ -19,20 +19,6 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy, is_of_python, 
 from vkdispatch.numpy.core.expressions import INDEX, Operation
 from vkdispatch.numpy.core.operations import WHERE
 
-__all__ = [
-    "arange",
-    "eye",
-    "fromfunction",
-    "geomspace",
-    "identity",
-    "linspace",
-    "logspace",
-    "tri",
-    "tril",
-    "triu",
-]
-
-
 uint64 = np.dtype(np.uint64)
 
 _REALS = (int, float, np.integer, np.floating, np.bool_)
@@ -185,9 +171,7 @@ def linspace(
     >>> vnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
     """
-    count = array.parse_index(num, "num")
-    if count < 0:
-        raise ArgumentValueError(f"num: expected at least 0, got {count}")
+    count = array.parse_count(num, "num")
     given = None if dtype is None else memory.parse_dtype(dtype)
     is_real = isinstance(start, _REALS) and isinstance(stop, _REALS)
     common = np.result_type(*(limit if is_real else 1.0 for limit in (start, stop)), 1.0)

@@ -76,6 +76,18 @@ def describe_operand(value: object) -> Any:
     return None
 
 
+def promote(*kinds: Any) -> memory.Kind:
+    """Return the dtype to which dtypes, Python numbers and types of such promote. Raises as `np.result_type`.
+
+    Real and complex numbers get the default dtype where no dtype asks for a wider one.
+    """
+    found = np.result_type(*(kind() if isinstance(kind, type) else kind for kind in kinds))
+    is_wide = any(isinstance(kind, np.dtype) and kind in memory.NARROWER for kind in kinds)
+    if is_wide or found not in memory.NARROWER:
+        return found
+    return memory.default_real() if found == memory.float64 else memory.default_complex()
+
+
 def apply_ufunc(
     name: str, operands: tuple[Any, ...], dtype: memory.Kind | None = None, casting: Any = "same_kind"
 ) -> expressions.Node:
@@ -224,7 +236,8 @@ def broadcast_to(value: expressions.Value, shape: memory.Shape) -> memory.View:
     view = expressions.evaluate_apart(value)
     if broadcast_shapes([view.shape, shape], "broadcast_to") != shape:
         raise ArgumentValueError(f"broadcast_to: the shape {view.shape} does not broadcast to {shape}")
-    return memory.View(view.storage, shape, view.dtype, view.offset, memory.broadcast_strides(shape, view))
+    strides = memory.stretch(shape, view.shape, view.strides)
+    return memory.View(view.storage, shape, view.dtype, view.offset, strides)
 
 
 def refuse_read_only(target: memory.View) -> None:

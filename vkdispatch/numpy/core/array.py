@@ -14,10 +14,10 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.dlpack import has_dlpack, parse_request
 from vkdispatch.execution_pipeline.command_graph import pause_recording
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, loops, make_operation
-from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate, evaluate_apart, shown_view, shows_parts
-from vkdispatch.numpy.core.memory import Kind, Shape, Storage, View, numpy_type, parse_dtype, refuse_recording
+from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY
 
 array_of: "Callable[[Value], Array]" = native.array_of
@@ -167,7 +167,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return self._value.size * self._value.dtype.itemsize
 
     @property
-    def strides(self) -> Shape:
+    def strides(self) -> memory.Shape:
         """How many bytes neighbours along each axis are apart."""
         view = view_of(self)
         return tuple(stride * view.dtype.itemsize for stride in view.strides)
@@ -186,9 +186,9 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return namespace().base_of(self)
 
     @property
-    def device(self) -> Device:
+    def device(self) -> memory.Device:
         """The device that holds it."""
-        return device_of(self._value)
+        return memory.device_of(self._value)
 
     @property
     def T(self) -> "Array[ShapeT, ScalarT]":  # noqa: N802
@@ -499,13 +499,14 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         *,
         device: Any = None,
     ) -> "Array[ShapeT]":
-        """Return the array with another dtype. See `numpy.ndarray.astype`. Copies are in C order.
+        """Return the array with another dtype. See `numpy.ndarray.astype`. `order` is as of `asarray`.
 
         Raises TypeError where `casting` does not allow it.
         """
         if casting != "unsafe":
-            check_cast(self._value.dtype, parse_dtype(dtype), "astype", casting)
-        return namespace().astype(self, dtype, copy=copy, device=device)
+            check_cast(self._value.dtype, memory.parse_dtype(dtype), "astype", casting)
+        found = namespace().astype(self, dtype, copy=copy, device=device)
+        return found if order == "K" else namespace().asarray(found, order=order)
 
     def view(self, dtype: Any = None) -> "Array":
         """Return an array on the same memory, whose bytes are elements of another dtype.
@@ -515,8 +516,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return namespace().view_as(self, dtype)
 
     def copy(self, order: str = "C") -> "Array[ShapeT, ScalarT]":
-        """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
-        return namespace().copy(self)
+        """Return an array with memory of its own, in C order unless `order` is "F"."""
+        return namespace().copy(self, order)
 
     def fill(self, value: Any) -> None:
         """Set all elements to a number."""
@@ -887,10 +888,10 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return _operate("invert", self)
 
 
-def array_from(buffer: Buffer[Any], shape: Shape | None = None) -> Array:
+def array_from(buffer: Buffer[Any], shape: memory.Shape | None = None) -> Array:
     """Return the array of a buffer that nobody else has."""
     lengths = buffer.shape if shape is None else shape
-    return array_of(View(Storage(buffer), lengths, numpy_type(buffer.var_type)))
+    return array_of(View(memory.Storage(buffer), lengths, memory.numpy_type(buffer.var_type)))
 
 
 def view_of(array: Array) -> View:
@@ -918,7 +919,7 @@ def compute(array: Array) -> View:
 CONVERT = "convert it with vnp.asarray"
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _EQUALITY = {"equal": "__eq__", "not_equal": "__ne__"}
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
 def parse_operand(value: Any, name: str = "x") -> Any:
@@ -979,7 +980,7 @@ def _combine(name: str, *operands: Any) -> Any:
             refused = _refuse(operand, name)
             return _compare(name, operands[0], operand) if name in _EQUALITY else refused
         values.append(parse_operand(operand))
-    if name in _COMPARISONS and type(values[1]) is int:
+    if name in COMPARISONS and type(values[1]) is int:
         values[1] = bound_integer(values[1], values[0].dtype)
     return array_of(apply_ufunc(name, tuple(values)))
 
@@ -1003,7 +1004,7 @@ def _is_scalar(value: object) -> bool:
     return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc"
 
 
-def bound_integer(number: int, dtype: Kind) -> float:
+def bound_integer(number: int, dtype: memory.Kind) -> float:
     """Return an integer to compare elements with: one that the dtype cannot hold becomes infinite."""
     if dtype.kind not in "iu":
         return number
@@ -1048,7 +1049,7 @@ def store(target: Array, value: Value, name: str) -> None:
     UsageError
         A graph records the calls of this thread.
     """
-    refuse_recording()
+    memory.refuse_recording()
     check_cast(value.dtype, target.dtype, name)
     if value.shape != target.shape:
         raise ArgumentValueError(
@@ -1065,7 +1066,7 @@ def store(target: Array, value: Value, name: str) -> None:
         assign(view_of(target), value, name)
 
 
-def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
+def check_cast(source: memory.Kind, target: memory.Kind, name: str, casting: Any = "same_kind") -> None:
     """Raise TypeError if NumPy's rule `casting` does not allow a cast."""
     if source is not target and not np.can_cast(source, target, casting):
         raise ArgumentTypeError(
@@ -1073,13 +1074,21 @@ def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind"
         )
 
 
+def require_out(out: Any, name: str = "out") -> Array:
+    """Return an argument that is written to. Raises TypeError if it is no Array."""
+    if not isinstance(out, Array):
+        written = "" if name == "out" else ", which is written to"
+        raise ArgumentTypeError(
+            f"{name}: expected an Array{written}, got {describe(out)}{suggest_array(out)}"
+        )
+    return out
+
+
 def store_result(out: Any, result: Array) -> Array:
     """Return a result, or store it in `out` and return that. Raises TypeError if `out` is no Array."""
     if out is None:
         return result
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
-    store(out, value_of(result), "out")
+    store(require_out(out), value_of(result), "out")
     return out
 
 
@@ -1103,10 +1112,10 @@ def read_memory(view: View) -> "np.ndarray[Any, Any]":
     buffer = view.storage.buffer
     if not buffer.size:
         return read_view(view)
-    memory = np.asarray(buffer.read(0)).reshape(-1)
-    memory.flags.writeable = False
+    elements = np.asarray(buffer.read(0)).reshape(-1)
+    elements.flags.writeable = False
     strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
-    return np.ndarray(view.shape, view.dtype, memory, view.offset * view.dtype.itemsize, strides)
+    return np.ndarray(view.shape, view.dtype, elements, view.offset * view.dtype.itemsize, strides)
 
 
 def parse_index(value: SupportsIndex, name: str) -> int:
@@ -1115,3 +1124,11 @@ def parse_index(value: SupportsIndex, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name}: expected an int, got {describe(value)}") from None
+
+
+def parse_count(value: SupportsIndex, name: str) -> int:
+    """Return an integer argument of at least 0. Raises TypeError or ValueError for anything else."""
+    count = parse_index(value, name)
+    if count < 0:
+        raise ArgumentValueError(f"{name}: expected at least 0, got {count}")
+    return count

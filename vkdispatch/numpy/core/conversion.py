@@ -1,4 +1,4 @@
-"""From data of the host, buffers and maps to arrays."""
+"""From data of the host, buffers, maps and arguments of functions to arrays."""
 
 import math
 import operator
@@ -15,9 +15,18 @@ from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, Arg
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import assign, cast, make_operation
-from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    OfScalar,
+    Scalar,
+    ScalarT,
+    ShapeT,
+    array_of,
+    parse_operand,
+    value_of,
+    view_of,
+)
 from vkdispatch.numpy.core.blanks import find_host_array
-from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
@@ -56,7 +65,7 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     on_host = find_host_array(data, kind, device)
     if on_host is not None:
         return on_host
-    device = parse_device(device)
+    device = memory.parse_device(device)
     values = np.ascontiguousarray(data, kind).reshape(-1)
     if not values.size:
         return array_of(new_view(data.shape, kind, device.context))
@@ -90,7 +99,13 @@ def asarray(
 ) -> Array[ShapeT, ScalarT]: ...
 @overload
 def asarray(
-    obj: _Data[ShapeT, Any], /, dtype: Scalar[OfScalar], *, device: Any = None, copy: bool | None = None
+    obj: _Data[ShapeT, Any],
+    /,
+    dtype: Scalar[OfScalar],
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    order: Any = None,
 ) -> Array[ShapeT, OfScalar]: ...
 @overload
 def asarray(
@@ -117,13 +132,16 @@ def asarray(
     copy
         True always copies; False raises ValueError where a copy is needed, as for data of the host; None
         copies where it is needed.
+    order
+        "C" or "F": the axis whose neighbours lie side by side in memory is the last or the first one. "A",
+        "K" and None: as `obj` if it is an Array, else "C".
 
     Raises
     ------
     TypeError
         Arrays cannot have this dtype.
     ValueError
-        See `copy` and `device`.
+        There is no such order, or see `copy`.
 
     Examples
     --------
@@ -132,13 +150,15 @@ def asarray(
     >>> vnp.asarray(np.arange(3))
     Array([0, 1, 2], dtype=int64)
     """
+    if order is not None:
+        return _arrange(asarray(obj, dtype, device=device, copy=copy), order, copy)
     kind = None if dtype is None else memory.parse_dtype(dtype)
     if isinstance(obj, Buffer):
         obj = from_buffer(obj)
     elif isinstance(obj, MappedArray):
         obj = Array.__vkdispatch_result__(obj.__vkdispatch_buffer__(None))
     if isinstance(obj, Array):
-        if device is not None and obj.device != parse_device(device):
+        if device is not None and obj.device != memory.parse_device(device):
             if copy is False:
                 raise ArgumentValueError("copy: False was passed, but another device needs a copy")
             obj, copy = obj.to_device(device), None
@@ -153,6 +173,26 @@ def asarray(
     if is_sequence and all(isinstance(x, Array) and x.shape == obj[0].shape for x in obj):
         return asarray(_stack(obj), kind, device=device)
     return from_numpy(host_data(obj, kind), device)
+
+
+def is_fortran(order: Any) -> bool:
+    """Whether an argument asks for Fortran's order. Raises ValueError for an unknown order."""
+    if order is not None:
+        require_choice(order, "order", "C", "F", "A", "K")
+    return bool(order == "F")
+
+
+def _arrange(array: Array, order: Any, copy: bool | None) -> Array:
+    """Return an array whose elements lie in C's or Fortran's order, a copy if they do not; see `asarray`."""
+    turns = is_fortran(order)
+    if order in ("A", "K"):
+        return array
+    view = view_of(array)
+    if memory.is_f_order(view) if turns else view.is_contiguous:
+        return array
+    if copy is False:
+        raise ArgumentValueError(f"copy: False was passed, but the order {order!r} needs a copy")
+    return copy_array(array, order)
 
 
 def _stack(arrays: Sequence[Array]) -> Array:
@@ -243,13 +283,78 @@ def is_of_python(obj: Any) -> bool:
     return type(obj) in (int, float, complex, bool)
 
 
-def copy_array(a: Array) -> Array:
-    """Return a copy of an array, with memory of its own.
+def copy_array(a: Array, order: Any = None) -> Array:
+    """Return a copy of an array, with memory of its own, in Fortran's order or else in C's.
 
     Raises UsageError while a graph records the calls of this thread.
     """
     memory.refuse_recording()
+    if is_fortran(order):
+        return copy_array(a.T).T
     value = value_of(a)
     if type(value) is memory.View and not value.is_contiguous:
         return array_of(gather(value))
     return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))
+
+
+def require_array(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array; numbers are uploaded. Raises TypeError for anything else."""
+    if isinstance(x, Array):
+        return x
+    parse_operand(x, name)
+    return asarray(x)
+
+
+def parse_value(x: Any, name: str = "x") -> Any:
+    """Return the expression or view of an array or number. Raises TypeError for anything else."""
+    return value_of(require_array(x, name))
+
+
+def to_array(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array; numbers, lists and tuples are uploaded.
+
+    Raises TypeError for anything else. NumPy's arrays are refused: they would be copied to the device in
+    silence. All functions do so for elements that they compute with; see docs/reference/arrays/arrays.rst.
+    """
+    if isinstance(x, Array):
+        return x
+    return asarray(x) if isinstance(x, (list, tuple)) else require_array(x, name)
+
+
+def require_choice(value: object, name: str, *choices: str) -> None:
+    """Raise ValueError for an argument that is none of some texts."""
+    if value not in choices:
+        shown = ", ".join(map(repr, choices[:-1]))
+        raise ArgumentValueError(f"{name}: expected {shown} or {choices[-1]!r}, got {value!r}")
+
+
+def to_elements(x: Any, kind: memory.Kind, name: str) -> Array:
+    """Return as an array what becomes elements of a dtype.
+
+    Raises OverflowError or TypeError for numbers of Python that the dtype does not hold, and as `to_array`.
+    """
+    return asarray(host_data(x, kind, name)) if is_of_python(x) else to_array(x, name)
+
+
+def to_index(x: Any) -> Array:
+    """Return indices as an array; those of the host, NumPy's arrays as well, are uploaded."""
+    if isinstance(x, Array):
+        return x
+    data = np.asarray(x)
+    return asarray(data.astype(np.int64) if data.size == 0 else data)
+
+
+def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
+    """Return the values of an array, or of data of the host, as a NumPy array.
+
+    Examples
+    --------
+    >>> vnp.asnumpy(vnp.arange(3))
+    array([0, 1, 2])
+    """
+    return x.numpy() if isinstance(x, Array) else np.asarray(x)
+
+
+def real_kind(kind: memory.Kind) -> memory.Kind:
+    """Return the dtype that real results of arrays of a dtype have: the default one for integers."""
+    return memory.default_real() if kind.kind in "biu" else kind

@@ -13,7 +13,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
-from vkdispatch.base.errors import describe_place
+from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError, describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
@@ -26,7 +26,6 @@ from vkdispatch.shader.map import DeferredMap, MappedArray, MappingFunction, map
 from vkdispatch.shader.shader_function import ShaderFunction
 
 compute_plain = native.compute_plain
-launch_program = native.launch_program
 _GROUP = 256
 _MAX_KERNELS = 2048
 _MAX_FAST = 1 << 31  # indices below it are divided by multiplication
@@ -206,30 +205,22 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     return values[-1][0]
 
 
-class _Reader:
-    """The constants of a kernel, taken one after the other; finds the places of a view's elements."""
-
-    def __init__(self, constants: Sequence[Any], count: int) -> None:
-        self.constants = iter(constants)
-        self.count = count
-
-    def places(
-        self, layouts: Sequence[Layout], sizes: Sequence[Any], multipliers: Sequence[Any], index: Any
-    ) -> list[Any]:
-        coordinates = _coordinates(index, sizes, multipliers) if self.count else []
-        return [self._place(layout, coordinates, index) for layout in layouts]
-
-    def _place(self, layout: Layout, coordinates: Sequence[Any], index: Any) -> Any:
-        if layout == "whole":
-            return index
-        place = next(self.constants)
+def _find_places(
+    layouts: Sequence[Layout], constants: Sequence[Any], coordinates: Sequence[Any], index: Any
+) -> list[Any]:
+    """Return the places of views' elements; the constants of a kernel are taken one after the other."""
+    remaining = iter(constants)
+    places = []
+    for layout in layouts:
+        place = index if layout == "whole" else next(remaining)
         if layout == "run":
-            return index + place
-        if layout != "single":
+            place = index + place
+        elif layout not in ("whole", "single"):
             for letter, coordinate in zip(layout, coordinates, strict=True):
                 if letter != "0":
-                    place = place + (coordinate if letter == "1" else coordinate * next(self.constants))
-        return place
+                    place = place + (coordinate if letter == "1" else coordinate * next(remaining))
+        places.append(place)
+    return places
 
 
 def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -> list[Any]:
@@ -284,9 +275,9 @@ def _body(key: Any) -> tuple[_Types, _Types, Callable[[Any, Sequence[Any]], tupl
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
         arrays = variables[: len(kinds)]
         own = variables[len(kinds) : len(kinds) + len(constants)]
-        reader = _Reader(own, count)
         sizes, multipliers = own[first_size : first_size + count], own[first_size + count :]
-        places = reader.places(layouts, sizes, multipliers, index)
+        coordinates = _coordinates(index, sizes, multipliers) if count else []
+        places = _find_places(layouts, own, coordinates, index)
         reads = [array[place] for array, place in zip(arrays, places, strict=False)]
         value = _compute(key, reads, list(variables[len(kinds) + len(constants) :]), index)
         return value, places[-1] if places else index
@@ -388,10 +379,16 @@ def _launch(
 ) -> None:
     is_noted = is_held()
     launch = kernel.find_launch()
-    if launch is not None and not is_noted and launch_program(launch, result, program, plan.values):
-        return
-    buffers = [view.storage.buffer for view in program.views]
-    kernel(result.buffer, *buffers, *plan.values, *program.numbers)
+    storages = [result, *(view.storage for view in program.views)]
+    numbers = (*plan.values, *program.numbers)
+    if launch is not None and not is_noted:
+        try:
+            if launch((*(storage.memory for storage in storages), *numbers), program.size, False, -2):
+                return
+        except (VulkanError, UsageError, OutOfDeviceMemoryError):
+            if result.context.usable:
+                raise  # the work may be queued: once more would add to a sum twice
+    kernel(*(storage.buffer for storage in storages), *numbers)
     if is_noted and node is not None:
         # let the profile that is running name the kernel by the line of its expression
         for built in kernel._built.values():
@@ -443,10 +440,7 @@ def as_operand(value: Any, shape: memory.Shape) -> Buffer[Any] | MappedArray:
 
 def _is_exposed(program: expressions.Program) -> bool:
     """Whether another thread may write what a program reads by other ways than arrays, at any moment."""
-    for view in program.views:
-        if view.storage.is_shared:
-            return len(sys._current_frames()) > 1
-    return False
+    return any(view.storage.is_shared for view in program.views) and len(sys._current_frames()) > 1
 
 
 def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
@@ -470,3 +464,9 @@ def gather(view: memory.View) -> memory.View:
     """Return a copy of the elements of a view, one behind the other."""
     turned = None if view.is_contiguous else memory.turn(view)
     return _compute_program(expressions.Program(view), view.dtype, None, None) if turned is None else turned
+
+
+def whole_view(value: Any) -> memory.View:
+    """Return a view of memory that holds these elements and no others."""
+    view = expressions.evaluate(value)
+    return view if view.is_whole else gather(view)

@@ -1,5 +1,6 @@
-"""Memory of arrays: dtypes, storages, and views."""
+"""Memory of arrays: dtypes, devices, storages and views."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import get_context, use_context
+from vkdispatch.base.context import Context, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, UsageError
 from vkdispatch.base.native_module import native
@@ -31,7 +32,7 @@ for _name in (*_INTEGERS, "float16", "float32", "float64", "complex64", "complex
     _KERNEL_TYPES[np.dtype(_name)] = getattr(dt, _name)
 _NUMPY_TYPES = {kernel: kind for kind, kernel in _KERNEL_TYPES.items()}
 _KINDS: dict[type, Kind] = {kind.type: kind for kind in _KERNEL_TYPES}
-_NARROWER = {float64: float32, np.dtype(np.complex128): np.dtype(np.complex64)}
+NARROWER = {float64: float32, np.dtype(np.complex128): np.dtype(np.complex64)}
 _REAL: dict[str, Kind] = {}
 
 
@@ -147,8 +148,8 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], wide: bool) -> tuple[Kin
         NumPy's function does not take these dtypes.
     """
     kinds = ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout))
-    if not wide and not any(isinstance(operand, np.dtype) and operand in _NARROWER for operand in operands):
-        kinds = tuple(_NARROWER.get(kind, kind) for kind in kinds)
+    if not wide and not any(isinstance(operand, np.dtype) and operand in NARROWER for operand in operands):
+        kinds = tuple(NARROWER.get(kind, kind) for kind in kinds)
     return tuple(kinds)
 
 
@@ -254,15 +255,23 @@ def bounds(view: View) -> tuple[int, int]:
     return low, high
 
 
-def broadcast_strides(shape: Shape, view: View) -> Shape:
-    """Return the strides with which a view has a larger shape: 0 along axes on which it is repeated."""
-    return stretch(shape, view.shape, view.strides)
-
-
 def stretch(shape: Shape, own: Shape, strides: Shape) -> Shape:
-    """Return the strides with which elements of one shape have a larger one; see `broadcast_strides`."""
+    """Return the strides of elements in a larger shape: 0 along axes on which they are repeated."""
     kept = (0 if length == 1 else stride for length, stride in zip(own, strides, strict=True))
     return (*(0,) * (len(shape) - len(own)), *kept)
+
+
+def join_axes(axes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Leave out axes of one element, and join neighbours that go on evenly: pairs of length and stride."""
+    found: list[tuple[int, int]] = []
+    for length, stride in axes:
+        if length == 1:
+            continue
+        if found and found[-1][1] == stride * length:
+            found[-1] = (found[-1][0] * length, stride)
+        else:
+            found.append((length, stride))
+    return found
 
 
 def reshape_strides(view: View, shape: Shape) -> Shape | None:
@@ -270,14 +279,7 @@ def reshape_strides(view: View, shape: Shape) -> Shape | None:
     if view.is_contiguous or view.size == 0:
         return c_strides(shape)
     # neighbouring axes that lie as one are taken together, and parted again
-    runs: list[tuple[int, int]] = []
-    for length, stride in zip(view.shape, view.strides, strict=True):
-        if length == 1:
-            continue
-        if runs and runs[-1][1] == stride * length:
-            runs[-1] = (runs[-1][0] * length, stride)
-        else:
-            runs.append((length, stride))
+    runs = join_axes(zip(view.shape, view.strides, strict=True))
     strides: list[int] = []
     axes = list(reversed(shape))
     position = 0
@@ -322,3 +324,69 @@ def turn(view: View) -> View | None:
             return None
     source = Buffer.of_memory(memory.context, memory._native, lengths, memory.var_type)
     return View(Storage(transpose(source, axes)), view.shape, view.dtype)
+
+
+# ---- Devices of arrays: each is a context of `vd.make_context` -----------------------------------
+
+
+class Device:
+    """Where arrays lie. Devices are equal if they are the same context.
+
+    Attributes
+    ----------
+    context
+        The `vd.Context`.
+    """
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the context is the current one."""
+        return is_current(self.context)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.context is self.context
+
+    def __hash__(self) -> int:
+        return hash(id(self.context))
+
+    def __repr__(self) -> str:
+        return f"<device {' and '.join(info.device_name for info in self.context.device_infos)!r}>"
+
+
+def parse_device(device: Any) -> Device:
+    """Return the device that an argument stands for: None is the current context's.
+
+    Raises TypeError if it is neither a device nor a context.
+    """
+    if device is None:
+        return Device(get_context())
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, Context):
+        return Device(device)
+    raise ArgumentTypeError(
+        f"device: expected a device such as x.device, a vd.Context or None, got {device!r}"
+    )
+
+
+def _context_of(value: Any) -> Context | None:
+    if type(value) is native.Node and value.result is not None:
+        value = value.result
+    if type(value) is View:
+        return value.storage.context  # type: ignore[no-any-return]
+    if type(value) is native.Node:
+        for operand in value.operands:
+            context = _context_of(operand)
+            if context is not None:
+                return context
+    return None
+
+
+def device_of(value: Any) -> Device:
+    """Return the device of an expression or view."""
+    return Device(_context_of(value) or get_context())

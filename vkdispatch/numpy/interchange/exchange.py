@@ -17,31 +17,14 @@ from vkdispatch.base.sharing.cuda_link import CUDA, can_link
 from vkdispatch.base.sharing.cuda_memory import lend_by_interface, make_interface
 from vkdispatch.base.sharing.formats import note, start_clock
 from vkdispatch.numpy.basics.creation import empty, zeros
-from vkdispatch.numpy.basics.inputs import asnumpy, require_array
 from vkdispatch.numpy.basics.manipulation import broadcast_to
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, array_of, describe, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray, from_numpy
-from vkdispatch.numpy.core.devices import parse_device
+from vkdispatch.numpy.core.conversion import asarray, asnumpy, from_numpy, require_array
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.kernels import as_operand, gather, memory_of, new_view
+from vkdispatch.numpy.core.memory import parse_device
 from vkdispatch.shader.map import MappedArray
-
-__all__ = [
-    "asbuffer",
-    "asnumpy",
-    "from_dlpack",
-    "fromfile",
-    "genfromtxt",
-    "load",
-    "loadtxt",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-    "to_device",
-]
-
 
 # ---- Arrays as arguments of kernels, of functions on buffers, and of maps --------------------------------
 

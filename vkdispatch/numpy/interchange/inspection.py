@@ -15,36 +15,7 @@ from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import parse_axes, slice_axis
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, value_of, view_of
-from vkdispatch.numpy.core.devices import Device, parse_device
-
-__all__ = [
-    "__array_namespace_info__",
-    "apply_along_axis",
-    "array2string",
-    "array_repr",
-    "array_str",
-    "asmatrix",
-    "bmat",
-    "broadcast",
-    "can_cast",
-    "common_type",
-    "frompyfunc",
-    "isdtype",
-    "isscalar",
-    "may_share_memory",
-    "memmap",
-    "min_scalar_type",
-    "ndenumerate",
-    "ndim",
-    "ndindex",
-    "nditer",
-    "poly1d",
-    "promote_types",
-    "shape",
-    "shares_memory",
-    "size",
-]
-
+from vkdispatch.numpy.core.memory import Device, parse_device
 
 # ---- What the namespace can do, and rules of dtypes ------------------------------------------------------
 #
@@ -112,6 +83,45 @@ def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
     dtype('int64')
     """
     return NamespaceInfo()
+
+
+class finfo:  # noqa: N801
+    """Limits of a real or complex dtype, also of an array's. See `numpy.finfo`.
+
+    Attributes
+    ----------
+    bits
+        How many bits a real number occupies.
+    eps, max, min, smallest_normal, tiny, smallest_subnormal, resolution, epsneg
+        As in NumPy, but Python floats for all dtypes, as the array API standard asks for.
+    dtype
+        The dtype of a real number; of complex dtypes that of their parts.
+
+    All else is `numpy.finfo`'s.
+
+    Raises
+    ------
+    ValueError
+        It is a dtype of no real or complex numbers.
+    """
+
+    def __init__(self, dtype: Any, /) -> None:
+        self._found = found = np.finfo(dtype.dtype if isinstance(dtype, (Array, np.ndarray)) else dtype)
+        self.bits = int(found.bits)
+        self.dtype: memory.Kind = found.dtype
+        self.eps, self.epsneg = float(found.eps), float(found.epsneg)
+        self.max, self.min = float(found.max), float(found.min)
+        self.smallest_normal = self.tiny = float(found.smallest_normal)
+        self.smallest_subnormal = float(found.smallest_subnormal)
+        self.resolution = float(found.resolution)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._found, name)
+
+    def __repr__(self) -> str:
+        return repr(self._found)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

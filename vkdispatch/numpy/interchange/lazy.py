@@ -7,9 +7,7 @@ from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.execution_pipeline.timings import format_bytes as _size
 from vkdispatch.numpy.core.array import Array, compute, describe, value_of
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
-from vkdispatch.numpy.core.memory import Kind, Shape, View, broadcast_strides
-
-__all__ = ["eval", "explain"]
+from vkdispatch.numpy.core.memory import Kind, Shape, View, stretch
 
 
 def eval(*arrays: Any) -> None:
@@ -147,7 +145,7 @@ def _add_view(view: View, kernel: _Kernel) -> str:
             return name
     name = f"x{len(kernel.views)}"
     kernel.views.append((view, name))
-    strides = broadcast_strides(kernel.root.shape, view)
+    strides = stretch(kernel.root.shape, view.shape, view.strides)
     shape = tuple(length for length, step in zip(kernel.root.shape, strides, strict=True) if step)
     kernel.read += _bytes(view.dtype, shape)
     layout = "" if view.is_contiguous else f", strides {view.strides}"

@@ -13,14 +13,20 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import parts
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, finish
-from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axis, reshape
-from vkdispatch.numpy.basics.reductions import accumulate
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    lines_last,
+    moveaxis,
+    parse_axes,
+    parse_axis,
+    reshape,
+)
+from vkdispatch.numpy.basics.reductions import accumulate, final_shape
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import CONVERT, Array, check_cast, describe, namespace, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted, sort
+from vkdispatch.numpy.core.conversion import asarray, asnumpy
+from vkdispatch.numpy.searching import argsort, searchsorted, sort
 
 # ---- Updates at indices, and reductions between them: the methods `at` and `reduceat` of ufuncs ----------
 
@@ -196,6 +202,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 # Ufuncs that compute what another one does.
 _SAME = {"rad2deg": "degrees", "deg2rad": "radians"}
+# Ufuncs that take numbers apart.
+_PARTS = ("divmod", "frexp", "ldexp", "modf", "spacing")
 # Ufuncs that are functions of linear algebra here.
 _PRODUCTS = ("matmul", "vecdot", "matvec", "vecmat")
 
@@ -286,7 +294,7 @@ def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[
 
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     name = ufunc.__name__
-    if name in parts.__all__:
+    if name in _PARTS:
         outputs = _options(name, kwargs, ("out",)).get("out")
         if ufunc.nout == 2:
             return getattr(parts, name)(*inputs, out=outputs)
@@ -331,13 +339,8 @@ def _reduce_by_halves(
     """Reduce by combining the halves of the array along an axis, again and again."""
     vnp = namespace()
     function = UFUNCS[name]
-    axes = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
-    places = sorted(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
-    others = [each for each in range(x.ndim) if each not in places]
-    lines = vnp.permute_dims(x, (*others, *places))
-    rest = tuple(x.shape[each] for each in others)
-    lines = vnp.reshape(lines, (*rest, int(np.prod([x.shape[place] for place in places], dtype=np.int64))))
-    count = lines.shape[-1]
+    lines, places = lines_last(x, sorted(parse_axes(axis, x.ndim)))
+    *rest, count = lines.shape
     if count == 0:
         start = _ASSOCIATIVE[name] if initial is None else initial
         if start is None:
@@ -357,7 +360,7 @@ def _reduce_by_halves(
     if initial is not None:
         result = function(result, initial)
     if keepdims:
-        result = vnp.reshape(result, tuple(1 if i in places else n for i, n in enumerate(x.shape)))
+        result = reshape(result, final_shape(x.shape, places, keepdims))
     return result if out is None else finish(value_of(result), out, None, name)
 
 

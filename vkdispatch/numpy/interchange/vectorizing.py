@@ -19,8 +19,8 @@ from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
-from vkdispatch.numpy.core import memory
-from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
+from vkdispatch.numpy.core import application, memory
+from vkdispatch.numpy.core.application import broadcast_shapes, make_values, number_as, promote
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
@@ -28,8 +28,6 @@ from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling import Home, Referenced, find_home
-
-__all__ = ["vectorize"]
 
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
@@ -85,7 +83,7 @@ class _NumpyArithmetic:
     def kind_of(self, value: Any) -> Any:
         """Return the dtype of an expression, or of a number what promotion takes for it."""
         if not isinstance(value, Expr):
-            return describe_operand(value)
+            return application.describe_operand(value)
         known = self._kinds.get(id(_identity(value)))
         return memory.numpy_type(value.dtype) if known is None else known[1]
 
@@ -155,17 +153,13 @@ class VectorizedFunction(Referenced):
     __name__: str
 
     def __init__(
-        self, pyfunc: Callable[..., Any], otypes: Sequence[memory.Kind] | None, doc: str | None
-    ) -> None:
-        self._fill(pyfunc, otypes, doc, inspect.signature(pyfunc, eval_str=True))
-
-    def _fill(
         self,
         pyfunc: Callable[..., Any],
         otypes: Sequence[memory.Kind] | None,
         doc: str | None,
-        signature: inspect.Signature,
+        signature: inspect.Signature | None = None,
     ) -> None:
+        signature = inspect.signature(pyfunc, eval_str=True) if signature is None else signature
         self.pyfunc = pyfunc
         self._results = otypes
         self._doc = doc
@@ -189,7 +183,7 @@ class VectorizedFunction(Referenced):
         return self.pyfunc, self._results, self._doc, self._signature
 
     def _set_state(self, *state: Any) -> None:
-        self._fill(*state)
+        VectorizedFunction.__init__(self, *state)
 
     def __repr__(self) -> str:
         return f"<vnp.vectorize of {self.__name__}{self._signature}>"
@@ -236,7 +230,7 @@ class VectorizedFunction(Referenced):
             if isinstance(wanted, np.dtype):
                 kinds.append(wanted)
                 continue
-            kind: memory.Kind = value.dtype if hasattr(value, "dtype") else _weak_kind(value, given)
+            kind: memory.Kind = value.dtype if hasattr(value, "dtype") else promote(*given, value)
             if wanted is not None and kind.kind not in _LETTERS[wanted]:
                 kind = _usual_kind(wanted)
             kinds.append(kind)
@@ -368,14 +362,6 @@ def _usual_kind(wanted: Any) -> memory.Kind:
     if wanted in (bool, int):
         return memory.bool_ if wanted is bool else memory.int64
     return memory.default_real() if wanted is float else memory.default_complex()
-
-
-def _weak_kind(number: Any, given: Sequence[memory.Kind]) -> memory.Kind:
-    """Return the dtype of a Python number among arrays of these dtypes."""
-    kind = np.result_type(*given, number)
-    if kind in (memory.float64, np.complex128) and kind not in given:
-        return memory.default_real() if kind == memory.float64 else memory.default_complex()
-    return kind
 
 
 def _infer(

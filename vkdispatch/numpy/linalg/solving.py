@@ -8,10 +8,8 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import manipulation
-from vkdispatch.numpy.basics.creation import from_numpy
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
 from vkdispatch.numpy.basics.elementwise import exp as exponential
-from vkdispatch.numpy.basics.inputs import require_array, require_choice
 from vkdispatch.numpy.basics.manipulation import moveaxis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import prod as product_of
@@ -19,12 +17,12 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.basics.sequences import arange, eye, tril, triu
 from vkdispatch.numpy.core.application import broadcast_shapes, cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of, view_of
+from vkdispatch.numpy.core.conversion import from_numpy, require_array, require_choice
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, part_kind
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, solve_lu
+from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, factor_qr, solve_lu
 from vkdispatch.numpy.linalg.products import LinAlgError, diagonal, matmul
-from vkdispatch.numpy.linalg.reflectors import factor_qr
 
 # ---- Factors of matrices, and what they solve, on the device ---------------------------------------------
 

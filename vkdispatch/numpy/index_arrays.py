@@ -8,41 +8,15 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import ones, zeros
 from vkdispatch.numpy.basics.elementwise import clip
-from vkdispatch.numpy.basics.inputs import require_choice, to_array
 from vkdispatch.numpy.basics.joining import column_stack, concatenate, stack
 from vkdispatch.numpy.basics.manipulation import atleast_1d, broadcast_to, diagonal, reshape, view_diagonal
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.sequences import arange, linspace, range_along, tri
 from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import Array, parse_index, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.conversion import asarray, parse_shape, require_choice, to_array
 from vkdispatch.numpy.core.memory import Shape, default_real, int64, is_f_order, parse_dtype
-from vkdispatch.numpy.indexing.indexing import nonzero
-
-__all__ = [
-    "broadcast_shapes",
-    "c_",
-    "diag",
-    "diag_indices",
-    "diag_indices_from",
-    "diagflat",
-    "index_exp",
-    "indices",
-    "isfortran",
-    "ix_",
-    "mask_indices",
-    "mgrid",
-    "ogrid",
-    "r_",
-    "ravel_multi_index",
-    "s_",
-    "tril_indices",
-    "tril_indices_from",
-    "triu_indices",
-    "triu_indices_from",
-    "unravel_index",
-]
-
+from vkdispatch.numpy.indexing import nonzero
 
 # ---- Arrays of indices -----------------------------------------------------------------------------------
 

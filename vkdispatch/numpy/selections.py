@@ -10,7 +10,6 @@ from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import ones, zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import absolute, clip, imag_of, isclose, isnan, real
 from vkdispatch.numpy.basics.elementwise import choose as choose_between
-from vkdispatch.numpy.basics.inputs import require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import all_axes, broadcast_arrays, reshape, result_type
 from vkdispatch.numpy.basics.reductions import all as all_of
@@ -18,32 +17,10 @@ from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, store_result
+from vkdispatch.numpy.core.conversion import require_choice, to_array
 from vkdispatch.numpy.core.memory import default_complex
-from vkdispatch.numpy.indexing.indexing import nonzero
-from vkdispatch.numpy.sorting.searching import argsort, isin, sort, take, unique
-
-__all__ = [
-    "allclose",
-    "array_equal",
-    "array_equiv",
-    "block",
-    "choose",
-    "compress",
-    "extract",
-    "intersect1d",
-    "iscomplex",
-    "isreal",
-    "packbits",
-    "piecewise",
-    "real_if_close",
-    "select",
-    "setdiff1d",
-    "setxor1d",
-    "sort_complex",
-    "union1d",
-    "unpackbits",
-]
-
+from vkdispatch.numpy.indexing import nonzero
+from vkdispatch.numpy.searching import argsort, isin, sort, take, unique
 
 # ---- Sets of different elements, as sorted vectors -------------------------------------------------------
 #

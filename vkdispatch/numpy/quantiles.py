@@ -9,17 +9,15 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import choose, clip, floor, isnan
-from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
 from vkdispatch.numpy.basics.joining import stack
-from vkdispatch.numpy.basics.manipulation import broadcast_to, moveaxis, parse_axes, reshape, transpose
+from vkdispatch.numpy.basics.manipulation import broadcast_to, lines_last, moveaxis, parse_axes, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import cumsum, final_shape
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
+from vkdispatch.numpy.core.conversion import asnumpy, real_kind, to_array
 from vkdispatch.numpy.core.memory import Kind, default_real, float64
-from vkdispatch.numpy.sorting.searching import argsort, sort, take_along_axis
-
-__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+from vkdispatch.numpy.searching import argsort, sort, take_along_axis
 
 # What the continuous methods of Hyndman and Fan (1996) add to the places of the elements.
 _PLOTTING = {
@@ -94,14 +92,6 @@ def _interpolate(low: Any, high: Any, rest: Any, kind: Kind) -> Any:
     return choose(rest == 0, low, between)
 
 
-def _lines_last(x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
-    """Return the array with axes joined as its last one, and the axes."""
-    axes = parse_axes(axis, x.ndim)
-    kept = x.ndim - len(axes)
-    moved = moveaxis(x, axes, tuple(range(kept, x.ndim)))
-    return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
-
-
 def _parse_q(q: Any, scale: int) -> tuple["np.ndarray[Any, Any]", Kind | None]:
     """Return fractions as float64, and their own dtype; None of a Python number, which has none."""
     given = asnumpy(q)
@@ -133,7 +123,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
         common = np.result_type(array.dtype, q_kind)
         if common != float64 or default_real() == float64:
             kind = common
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     length = lines.shape[-1]
     if length == 0 and not skips_nan:
         raise ArgumentIndexError("a: quantiles of empty arrays are undefined")
@@ -143,7 +133,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     if length == 0:
         return store_result(out, full((*fractions.shape, *final), math.nan, kind))
     if weights is not None:
-        pick = _pick_weighted(lines, _parse_weights(weights, array, axes), skips_nan)
+        pick = _pick_weighted(lines, _parse_weights(weights, array, axis), skips_nan)
     else:
         ordered = sort(lines)
         pick = _pick_without_nan(ordered) if skips_nan and array.dtype.kind == "f" else _pick(ordered)
@@ -188,24 +178,34 @@ def _pick_without_nan(ordered: Array) -> _Pick:
     return pick
 
 
-def _parse_weights(weights: Any, array: Array, axes: tuple[int, ...]) -> Array:
+def weights_like(array: Array, weights: Any, axis: Any) -> Array:
+    """Return weights of the array's shape. Raises TypeError or ValueError for others."""
+    own = to_array(weights, "weights")
+    if own.shape == array.shape:
+        return own
+    if axis is None:
+        raise ArgumentTypeError(
+            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
+        )
+    places = parse_axes(axis, array.ndim)
+    if own.shape != tuple(array.shape[place] for place in places):
+        raise ArgumentValueError(
+            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
+        )
+    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
+    shape = tuple(length if axis in places else 1 for axis, length in enumerate(array.shape))
+    return broadcast_to(reshape(ordered, shape), array.shape)
+
+
+def _parse_weights(weights: Any, array: Array, axis: Any) -> Array:
     """Return weights as lines of the last axis, in the order of the elements of an array."""
     own = to_array(weights, "weights")
     if own.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"weights: expected real numbers, got {own.dtype}")
-    if own.shape != array.shape:
-        if len(axes) == array.ndim and array.ndim > 1:
-            raise ArgumentTypeError("axis: needed where the shapes of a and weights differ")
-        if own.shape != tuple(array.shape[place] for place in axes):
-            raise ArgumentValueError(
-                f"weights: expected the shape {array.shape}, or that of its axes {axes}, got {own.shape}"
-            )
-        own = transpose(own, tuple(np.argsort(axes).tolist()))
-        shape = tuple(length if place in axes else 1 for place, length in enumerate(array.shape))
-        own = broadcast_to(reshape(own, shape), array.shape)
+    own = weights_like(array, own, axis)
     if own.dtype.kind in "if" and bool(any_of(own < 0)):
         raise ArgumentValueError("weights: expected at least 0")
-    return _lines_last(own, axes)[0].astype(default_real(), copy=False)
+    return lines_last(own, axis)[0].astype(default_real(), copy=False)
 
 
 def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:
@@ -352,7 +352,7 @@ def median(
     Array(3., dtype=float64)
     """
     array = to_array(a, "a")
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     length = lines.shape[-1]
     kind = real_kind(array.dtype)
     final = final_shape(array.shape, axes, keepdims)
@@ -381,7 +381,7 @@ def nanmedian(
     array = to_array(a, "a")
     if array.dtype.kind not in "fc" or array.size == 0:
         return median(array, axis, out, overwrite_input, keepdims)
-    lines, axes = _lines_last(array, axis)
+    lines, axes = lines_last(array, axis)
     ordered = sort(lines)
     count = total(~isnan(ordered), axis=-1, keepdims=True, dtype=np.int64)
     low = take_along_axis(ordered, clip(count - 1, 0, None) // 2, axis=-1)

@@ -18,37 +18,17 @@ from vkdispatch.numpy import fft
 from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
-from vkdispatch.numpy.basics.inputs import real_kind, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import flip, parse_axis, reshape, result_type
 from vkdispatch.numpy.basics.reductions import cumsum, diff
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.array import Array, array_from, check_cast, parse_index, value_of
-from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.kernels import as_buffer
+from vkdispatch.numpy.core.conversion import asarray, real_kind, require_choice, to_array
+from vkdispatch.numpy.core.kernels import as_buffer, whole_view
 from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
-from vkdispatch.numpy.indexing.indexing import whole_view
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted
-from vkdispatch.numpy.special import i0
+from vkdispatch.numpy.searching import argsort, searchsorted
 from vkdispatch.shader.shader_function import ShaderFunction
-
-__all__ = [
-    "bartlett",
-    "blackman",
-    "convolve",
-    "correlate",
-    "ediff1d",
-    "gradient",
-    "hamming",
-    "hanning",
-    "i0",
-    "interp",
-    "kaiser",
-    "trapezoid",
-    "unwrap",
-]
-
 
 # ---- Direct convolution: one invocation for each result, over the products that it has -------------------
 

@@ -10,23 +10,20 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.manipulation import reshape, result_type
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, array_from, parse_index, value_of
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.array import Array, array_from, parse_count, value_of
+from vkdispatch.numpy.core.conversion import asarray, asnumpy, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, Shape, default_real, float64, int64
-from vkdispatch.numpy.sorting.searching import searchsorted
-from vkdispatch.numpy.statistics.quantiles import percentile
+from vkdispatch.numpy.quantiles import percentile
+from vkdispatch.numpy.searching import searchsorted
 from vkdispatch.selection.histogram import bincount as count_integers
 from vkdispatch.selection.histogram import histogram as count_in_bins
-
-__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 _RULES = ("auto", "fd", "doane", "scott", "rice", "sturges", "sqrt")
 
@@ -341,11 +338,9 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
         raise ArgumentValueError(f"x: expected one axis, got the shape {array.shape}")
     if array.dtype.kind not in "biu" and (array.size or isinstance(x, Array)):
         raise ArgumentTypeError(f"x: expected integers, got {array.dtype}; use astype")
-    fewest = parse_index(minlength, "minlength")
+    fewest = parse_count(minlength, "minlength")
     factors = _flat_weights(weights, array.shape)
     if not array.size:
-        if fewest < 0:
-            raise ArgumentValueError(f"minlength: expected at least 0, got {fewest}")
         return zeros((fewest,), int64 if weights is None else default_real())
     return array_from(count_integers(operand, factors, fewest))
 

@@ -12,41 +12,22 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import reshape
-from vkdispatch.numpy.core import application, expressions
+from vkdispatch.numpy.core import application, array, expressions
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_from,
-    array_of,
-    describe,
-    parse_operand,
-    value_of,
-    view_of,
-)
-from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, translate_error
-from vkdispatch.numpy.core.devices import device_of
+from vkdispatch.numpy.core.array import Array, array_from, array_of, value_of, view_of
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, to_array, translate_error
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, int64, refuse_recording
+from vkdispatch.numpy.core.memory import Shape, View, device_of, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
+from vkdispatch.numpy.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
-
-__all__ = ["nonzero"]
-
 
 # ---- Reading and writing elements at arrays of indices ---------------------------------------------------
 
 
 # Indices of the host up to which it looks whether they differ.
 _MAX_CHECKED = 1 << 14
-
-
-def whole_view(value: Any) -> View:
-    """Return a view of memory that holds these elements and no others."""
-    view = expressions.evaluate(value)
-    return view if view.is_whole else gather(view)
 
 
 def nonzero(x: Any, /) -> tuple[Array, ...]:
@@ -395,7 +376,7 @@ def _parse_value(value: Any, x: Array) -> Any:
         value = value.item()
     if isinstance(value, complex) and x.dtype.kind not in "cb":
         raise ArgumentTypeError(f"value: a complex number does not go into an array of {x.dtype}")
-    return parse_operand(value, "value")
+    return array.parse_operand(value, "value")
 
 
 def _index_view(view: View, index: Any) -> "View | Picked":
@@ -501,5 +482,5 @@ def _normalize(each: Any) -> Any:
         return each.__index__()
     raise ArgumentIndexError(
         "only integers, slices, ellipsis, newaxis and integer or boolean arrays are valid indices, got "
-        f"{describe(each)}"
+        f"{array.describe(each)}"
     )

@@ -10,55 +10,16 @@ from vkdispatch.numpy.basics import manipulation, reductions
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import add, choose, clip, conjugate, imag, isnan, real, sqrt
 from vkdispatch.numpy.basics.elementwise import multiply as product
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
+from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.memory import default_real, part_kind
 from vkdispatch.numpy.linalg.products import matmul
-
-__all__ = [
-    "average",
-    "corrcoef",
-    "cov",
-    "nanargmax",
-    "nanargmin",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-]
-
+from vkdispatch.numpy.quantiles import weights_like
 
 # ---- Weighted means, covariances -------------------------------------------------------------------------
-
-
-def _weights_like(array: Array, weights: Any, axis: Any) -> Array:
-    """Return weights of the array's shape. Raises TypeError or ValueError for others."""
-    own = to_array(weights, "weights")
-    if own.shape == array.shape:
-        return own
-    if axis is None:
-        raise ArgumentTypeError(
-            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
-        )
-    axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    places = tuple(manipulation.parse_axis(each, array.ndim) for each in axes)
-    if own.shape != tuple(array.shape[place] for place in places):
-        raise ArgumentValueError(
-            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
-        )
-    ordered = manipulation.moveaxis(
-        own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist())
-    )
-    shape = tuple(length if axis in places else 1 for axis, length in enumerate(array.shape))
-    return manipulation.broadcast_to(manipulation.reshape(ordered, shape), array.shape)
 
 
 def average(
@@ -84,7 +45,7 @@ def average(
         count = math.prod(array.shape[place] for place in manipulation.parse_axes(axis, array.ndim))
         sums = full(found.shape, count, found.dtype)
         return (found, sums) if returned else found
-    own = _weights_like(array, weights, axis)
+    own = weights_like(array, weights, axis)
     kind = manipulation.result_type(array, own)
     if array.dtype.kind in "biu":
         kind = manipulation.result_type(array, own, default_real())

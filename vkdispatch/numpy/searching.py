@@ -8,44 +8,20 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
-from vkdispatch.numpy.basics.inputs import parse_value, require_choice, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import apply_along, count_nonzero, cumsum
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store, value_of
-from vkdispatch.numpy.core.conversion import asarray, from_numpy
-from vkdispatch.numpy.core.devices import device_of
-from vkdispatch.numpy.core.kernels import as_buffer, as_operand
-from vkdispatch.numpy.core.memory import Shape, int64
-from vkdispatch.numpy.indexing.indexing import nonzero, whole_view
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, parse_value, require_choice, to_array
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand, whole_view
+from vkdispatch.numpy.core.memory import Shape, device_of, int64
+from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest
 from vkdispatch.sorting import functions as sorting
-
-__all__ = [
-    "argpartition",
-    "argsort",
-    "argwhere",
-    "flatnonzero",
-    "isin",
-    "lexsort",
-    "partition",
-    "searchsorted",
-    "sort",
-    "take",
-    "take_along_axis",
-    "topk",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "where",
-]
-
 
 # ---- Sorting, searching, sets ----------------------------------------------------------------------------
 

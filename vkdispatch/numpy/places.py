@@ -26,7 +26,7 @@ from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import Shape, View, kernel_type
+from vkdispatch.numpy.core.memory import Shape, View, join_axes, kernel_type
 from vkdispatch.rearrange import indices
 from vkdispatch.rearrange.moves import find_largest_word
 from vkdispatch.rearrange.putting import put
@@ -213,19 +213,6 @@ class _Places:
                 note_error(self.rest[0], ticket, at, [found])
 
 
-def _join(axes: Sequence[Axis]) -> list[Axis]:
-    """Leave out axes of one element, and join neighbours that go on evenly."""
-    found: list[Axis] = []
-    for length, stride in axes:
-        if length == 1:
-            continue
-        if found and found[-1][1] == stride * length:
-            found[-1] = (found[-1][0] * length, stride)
-        else:
-            found.append((length, stride))
-    return found
-
-
 def _operands(selection: Selection) -> list[Operand]:
     shape = selection.shape if len(selection.shape) <= 3 else (math.prod(selection.shape),)
     return [parse_operand(as_operand(index.value, shape), "index") for index in selection.indices]
@@ -247,13 +234,13 @@ class _Plan:
         def words(places: int) -> int:
             return places * scale if scale > 0 else places // -scale
 
-        before, after = _join(selection.before), _join(selection.after)
+        before, after = join_axes(selection.before), join_axes(selection.after)
         before = [(n, words(step)) for n, step in before]
         if scale > 1:
-            after = _join([*((n, words(step)) for n, step in after), (scale, 1)])
+            after = join_axes([*((n, words(step)) for n, step in after), (scale, 1)])
         elif scale < -1:
             length = after[-1][0]
-            after = _join([*((n, words(step)) for n, step in after[:-1]), (words(length), 1)])
+            after = join_axes([*((n, words(step)) for n, step in after[:-1]), (words(length), 1)])
         self.width = math.prod(n for n, _ in after)
         self.total = self.count * self.width * math.prod(n for n, _ in before)
         if self.total >= _COUNT_LIMIT or selection.view.storage.size * max(scale, 1) >= _COUNT_LIMIT:
@@ -292,9 +279,9 @@ class _Plan:
 
 def _word(selection: Selection, item: int) -> tuple[int, int]:
     """Return the bytes of the words in which elements are moved, and the scale of `_Plan`."""
-    after = _join(selection.after)
+    after = join_axes(selection.after)
     if after and after[-1][1] == 1:
-        steps = [step for _, step in (*_join(selection.before), *after[:-1])]
+        steps = [step for _, step in (*join_axes(selection.before), *after[:-1])]
         steps += [index.stride for index in selection.indices]
         word = find_largest_word(*(item * n for n in (after[-1][0], selection.offset, *steps)))
         if word > item:

@@ -8,29 +8,15 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import multiply, power
-from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import atleast_1d, expand_dims, result_type
 from vkdispatch.numpy.basics.sequences import arange
-from vkdispatch.numpy.core.array import Array, parse_index
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.calculus import convolve
+from vkdispatch.numpy.core.array import Array, parse_count, parse_index
+from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.memory import default_real, int64
-from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
-from vkdispatch.numpy.statistics.calculus import convolve
-
-__all__ = [
-    "poly",
-    "polyadd",
-    "polyder",
-    "polydiv",
-    "polyfit",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "roots",
-    "vander",
-]
+from vkdispatch.numpy.linalg.solving import inv
+from vkdispatch.numpy.linalg.spectra import lstsq, vector_norm
 
 
 def _coefficients(p: Any, name: str) -> Array:
@@ -115,9 +101,7 @@ def polyder(p: Any, m: int = 1) -> Array:
     Array([2, 2], dtype=int64)
     """
     found = _coefficients(p, "p")
-    order = parse_index(m, "m")
-    if order < 0:
-        raise ArgumentValueError(f"m: expected at least 0, got {order}")
+    order = parse_count(m, "m")
     for _ in range(order):
         degree = max(found.size - 1, 0)
         found = found[:degree] * arange(degree, 0, -1).astype(result_type(found, int), copy=False)
@@ -133,9 +117,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     Array([1., 2., 0.], dtype=float64)
     """
     found = _coefficients(p, "p")
-    order = parse_index(m, "m")
-    if order < 0:
-        raise ArgumentValueError(f"m: expected at least 0, got {order}")
+    order = parse_count(m, "m")
     constants = zeros((order,)) if k is None else _coefficients(k, "k")
     if constants.size == 1 and order > 1:
         constants = concatenate([constants] * order)
@@ -244,9 +226,7 @@ def polyfit(
     Array([2., 1.], dtype=float64)
     """
     places, values = to_array(x), to_array(y, "y")
-    order = parse_index(deg, "deg") + 1
-    if order < 1:
-        raise ArgumentValueError(f"deg: expected at least 0, got {deg}")
+    order = parse_count(deg, "deg") + 1
     if places.ndim != 1 or not places.size:
         raise ArgumentTypeError(f"x: expected a vector that is not empty, got the shape {places.shape}")
     if values.ndim not in (1, 2) or values.shape[0] != places.size:

@@ -1,1 +1,0 @@
-"""Elements at indices and masks, read and written."""

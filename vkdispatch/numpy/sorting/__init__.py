@@ -1,1 +1,0 @@
-"""Sorts, searches, sets, choices."""

@@ -1,1 +1,0 @@
-"""Statistics, histograms, convolutions, polynomials."""
