@@ -12,7 +12,6 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.stored import store_all_results
-from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.arguments import (
     argument_count,
     ensure_supported_complex_precision,
@@ -34,6 +33,7 @@ from vkdispatch.fft.many.planes import PlaneSteps
 from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan.passes import plan_pass
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import Split, add, hold, multiply
 from vkdispatch.fft.plan.tuning import look_up, tuning
 from vkdispatch.fft.trace.io import IOProxy, spot_at
@@ -134,7 +134,7 @@ def _choose(transform: passes.Transform) -> passes.PassChoices:
     """Return what is chosen for the two transforms of one kernel."""
     shape, axis = transform.shape, transform.axis
     length = shape[axis]
-    if device_facts().is_cpu or axis != len(shape) - 1 or length & (length - 1):
+    if not get_planner().has_convolution_numbers or axis != len(shape) - 1 or length & (length - 1):
         return passes.PassChoices()
     registers = look_up(tuning.registers_convolution, length)
     return passes.PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
@@ -318,19 +318,15 @@ class PlaneConvolution:
 def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
     """Return the kernel, whose arguments are the signal and the kernel, or None if there is none.
 
-    There is none where a workgroup cannot hold a plane, and on a CPU.
+    There is none where a workgroup cannot hold a plane, or two kernels are faster.
     """
-    if device_facts().is_cpu:
-        return None
-    key: Any = (planes, passes.device_limits())
-    return build_plane_convolution(key)
+    return build_plane_convolution(planes, passes.device_limits()) if get_planner().has_planes else None
 
 
 @store_all_results
 @fixed_place()
-def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
+def build_plane_convolution(planes: PlaneConvolution, _limits: object) -> ShaderFunction | None:
     """Make the kernel of `get_plane_convolution` for devices of some limits."""
-    planes = key[0]
     plan = plan_planes(planes.count, planes.height, planes.width, planes.compute_type)
     if plan is None:
         return None
@@ -348,8 +344,8 @@ def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunct
 def _layout(plan: PlanePlan, split: Split) -> passes.SharedLayout | None:
     if plan.column_layout is None:
         return None
-    item, most = plan.compute_type.item_size, get_context().max_shared_memory
-    return passes.plan_layout(split, plan.column_layout.lines, True, item, most, plan.parts)
+    item = plan.compute_type.item_size
+    return passes.plan_layout(split, plan.column_layout.lines, True, item, plan.parts)
 
 
 def _trace_planes(

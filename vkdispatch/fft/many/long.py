@@ -7,7 +7,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex32
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.line.real import combine, spectrum_pair
 from vkdispatch.fft.line.special_lengths import (
     LineBuffers,
@@ -21,6 +20,7 @@ from vkdispatch.fft.line.special_lengths import (
 from vkdispatch.fft.many.passes import Lines, Program, Step, make_passes
 from vkdispatch.fft.plan.passes import Pass, Transform, plan_convolved, suits_pairs
 from vkdispatch.fft.plan.planes import choose_factors, choose_radices
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import add, choose_padded_length, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store, ends_of
@@ -80,8 +80,7 @@ def _lines_of(transform: Transform) -> Lines:
 
 def _make_one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> ShaderFunction:
     """Make the kernel of Rader's or Bluestein's algorithm in one pass."""
-    # a CPU reads values in any order at the same speed
-    whole = _reads_whole_lines(transform) and not device_facts().is_cpu
+    whole = _reads_whole_lines(transform) and get_planner().coalesces
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
@@ -162,7 +161,7 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     return Program(name, (*first.steps, *second.steps), tuple((size, kind) for size in sizes), ends.outputs)
 
 
-# ---- Real transforms of long lines on a CPU, by complex ones of half the length in several passes --------
+# ---- Real transforms of long lines, by complex ones of half the length in several passes --------
 #
 # With the names of `line.real`, the passes write Z[k] to the place of X[k], and another kernel computes
 # X[k] and X[h - k] from Z[k] and Z[h - k]. In an inverse transform that kernel comes first.
@@ -173,7 +172,7 @@ def make_long_real_fft(transform: Transform) -> Program | None:
     half, kind = transform.length // 2, transform.compute_type
     # the buffer must hold the values between the kernels without loss
     if (
-        not device_facts().is_cpu
+        not get_planner().has_long_reals
         or transform.length % 2
         or kind is not transform.output_type
         or kind is complex32

@@ -15,9 +15,9 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.annotations import constant
 from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
-from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.passes import PassChoices, plan_pass
 from vkdispatch.fft.plan.planes import VECTORS, Columns, plan_columns
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import add, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace import transform
@@ -388,8 +388,7 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and their launches."""
     per_line = lines.length * lines.inner
-    chunk_size = tuning.cpu_chunk if device_facts().is_cpu else tuning.chunk
-    at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
+    at_once = max(1, min(lines.outer, get_planner().chunk // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
     groups = [(at_once, [i * at_once for i in range(whole)])]
@@ -433,8 +432,7 @@ def _make_pass_kernel(
     if columns is not None:
         scale = ends.scale if last and ends.scale is not None else 1.0
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
-    on_cpu = device_facts().is_cpu
-    registers = length if on_cpu and length <= max(tuning.cpu_longest_of_pass) else None
+    registers = length if length <= max(get_planner().lengths_of_pass, default=0) else None
     plan = plan_pass((lines.outer, length, rest * stride), 1, compute_type, PassChoices(registers=registers))
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
