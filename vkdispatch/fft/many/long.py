@@ -31,6 +31,10 @@ from vkdispatch.shader.shader_function import ShaderFunction
 # ---- Kernels of long lines, and of lengths with large prime factors --------------------------------------
 
 
+class LongLineError(ArgumentValueError):
+    """No kernels transform lines of that length."""
+
+
 def make_long_fft(transform: Transform) -> Any:
     """Make the kernels of a transform that is not a single pass of small radices.
 
@@ -108,7 +112,7 @@ def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     length, padded, kind = transform.length, choose_padded_length(transform.length), transform.compute_type
     factors = choose_factors(padded, kind)
     if factors is None:
-        raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")
+        raise LongLineError(f"buffer_shape: lines of {length} values are too long to transform")
     around = Lines(lines.outer, padded, lines.inner)
 
     def multiply_chirp(element: Element, value: Any) -> Any:
