@@ -12,9 +12,9 @@ import vkdispatch.codegen as vc
 from tests.fft.signals import bound, check_convolution, complex_signal, device_has, error, filled
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.convolve.kernels import plan_convolution
-from vkdispatch.fft.many import calls as kernels
-from vkdispatch.fft.many import long
+from vkdispatch.fft import calls as kernels
+from vkdispatch.fft.convolving import plan_convolution
+from vkdispatch.fft.kernels import passes as long
 from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan import planes as columns
 from vkdispatch.fft.plan.passes import Transform, make_grid, plan_pass, plan_staged, suits_pairs

@@ -19,10 +19,10 @@ from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UnsupportedError
-from vkdispatch.fft.api.transforms import fft, fft2, ifft2
 from vkdispatch.fft.arguments import reverse_norm, supports
 from vkdispatch.fft.cosine import CosineOptions, Family, cosine_transform
-from vkdispatch.fft.many.long import LongLineError
+from vkdispatch.fft.functions import fft, fft2, ifft2
+from vkdispatch.fft.kernels.passes import LongLineError
 
 __ua_domain__ = "numpy.scipy.fft"
 

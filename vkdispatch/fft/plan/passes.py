@@ -532,7 +532,7 @@ def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass
 
 
 def suits_pairs(shape: tuple[int, ...], axis: int, compute_type: DType) -> bool:
-    """Whether pairs of invocations transform such lines; see `line.special_lengths`."""
+    """Whether pairs of invocations transform such lines; see `kernels.special_lengths`."""
     length, planner = shape[axis], get_planner()
     return (
         LARGEST_PRIME < length <= tuning.pair_longest

@@ -15,12 +15,11 @@ from vkdispatch.families.operands import require_buffer
 from vkdispatch.families.stored import store_all_results
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options
-from vkdispatch.fft.line.context import fft_context, trace_for_maps
-from vkdispatch.fft.line.real import make_real_kernel
-from vkdispatch.fft.line.special_lengths import make_staged_kernel
-from vkdispatch.fft.many.long import make_column_fft, make_long_fft, make_long_real_fft
-from vkdispatch.fft.many.passes import Program
-from vkdispatch.fft.many.planes import make_plane_kernel
+from vkdispatch.fft.kernels.context import fft_context, trace_for_maps
+from vkdispatch.fft.kernels.passes import Program, make_column_fft, make_long_fft, make_long_real_fft
+from vkdispatch.fft.kernels.planes import make_plane_kernel
+from vkdispatch.fft.kernels.real import make_real_kernel
+from vkdispatch.fft.kernels.special_lengths import make_staged_kernel
 from vkdispatch.fft.plan import passes as plans
 from vkdispatch.fft.plan.passes import Pass, Transform
 from vkdispatch.fft.plan.planes import plan_planes
