@@ -51,10 +51,8 @@ _searching, _selection = (
 _random = import_module("vkdispatch.random.launching")
 _reductions, _scans = (import_module(f"vkdispatch.{name}.planning") for name in ("reduce", "scans"))
 _passes, _fft_tuning = (import_module(f"vkdispatch.fft.plan.{name}") for name in ("passes", "tuning"))
-_calls, _long, _many = (import_module(f"vkdispatch.fft.many.{name}") for name in ("calls", "long", "passes"))
-_convolve, _trace = (
-    import_module("vkdispatch.fft.convolve.kernels"),
-    import_module("vkdispatch.fft.trace.transform"),
+_calls, _convolve, _long = (
+    import_module(f"vkdispatch.fft.{name}") for name in ("calls", "convolving", "kernels.passes")
 )
 _taking, _transposing, _joining, _choosing = (
     import_module(f"vkdispatch.rearrange.{name}") for name in ("taking", "transposing", "joining", "choosing")

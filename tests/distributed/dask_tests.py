@@ -33,7 +33,7 @@ _MORE_THAN_CUPY = {
 def make_stand_in() -> ModuleType:
     """Return a module with the names of CuPy that the tests use: `vkdispatch.numpy`'s, and a few more."""
     import vkdispatch.numpy as vnp
-    from vkdispatch.distributed.legacy_random import RandomState
+    from vkdispatch.distributed.routines import RandomState
 
     class StandIn(ModuleType):
         def __getattr__(self, name: str) -> Any:

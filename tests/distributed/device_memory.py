@@ -14,7 +14,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import uint8
 from vkdispatch.base.errors import SharingError
-from vkdispatch.distributed import device_frames, handshakes
+from vkdispatch.distributed import frames
 
 fills, reads = [0], [0]  # how many arrays this process has sent and received
 
@@ -59,11 +59,11 @@ def install(put: Callable[[Any, str, Any], None] = setattr, *, refusing: bool = 
 
     `put` sets an attribute of a module.
     """
-    put(device_frames, "SharedDeviceMemory", Memory)
-    put(device_frames, "MappedMemories", Refusing if refusing else Mapped)
-    put(device_frames, "can_link", lambda _: True)
-    put(device_frames, "find_link", lambda _: None)
-    put(handshakes, "_has_cuda", lambda: True)
+    put(frames, "SharedDeviceMemory", Memory)
+    put(frames, "MappedMemories", Refusing if refusing else Mapped)
+    put(frames, "can_link", lambda _: True)
+    put(frames, "find_link", lambda _: None)
+    put(frames, "_has_cuda", lambda: True)
 
 
 def remove() -> None:

@@ -47,7 +47,7 @@ class Gpus:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *types: int) -> None:
         from vkdispatch.base.contexts import selection
         from vkdispatch.base.devices import dummy_device
-        from vkdispatch.distributed import devices
+        from vkdispatch.distributed import worker
 
         self.infos = []
         for number, kind in enumerate(types):
@@ -57,9 +57,9 @@ class Gpus:
             info.uuid = bytes([number]) * 16
             self.infos.append(info)
         monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
-        for module in (selection, devices):
+        for module in (selection, worker):
             monkeypatch.setattr(module, "get_devices", lambda: self.infos)
-        self.choose = devices.choose_devices
+        self.choose = worker.choose_devices
 
     def __call__(self, *arguments: Any) -> list[int]:
         return [self.infos.index(each) for each in self.choose(*arguments)]

@@ -22,8 +22,8 @@ from distributed.protocol.serialize import serialize, to_serialize
 
 from tests.distributed import device_memory
 from tests.distributed.exchanges import exchange
-from vkdispatch.distributed import LocalVulkanCluster, device_frames, handshakes, shared_frames
-from vkdispatch.distributed.shared_frames import SharedFramesLostError
+from vkdispatch.distributed import LocalVulkanCluster, frames
+from vkdispatch.distributed.frames import SharedFramesLostError
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("the system has no anonymous files", allow_module_level=True)
@@ -33,14 +33,14 @@ LIMIT = 20 * SIZE
 
 
 @pytest.fixture
-def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[device_frames._Lender]:
+def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[frames._Lender]:
     """Let this process share memory with itself."""
-    monkeypatch.setattr(shared_frames, "_files", shared_frames._Files())
+    monkeypatch.setattr(frames, "_files", frames._Files())
     device_memory.install(monkeypatch.setattr)
     kept = vd.get_context().kept
     names = "shared device memory", "device memory of other processes"
     before = [kept.pop(name, None) for name in names]
-    made = kept[names[0]] = device_frames._Lender()
+    made = kept[names[0]] = frames._Lender()
     with dask.config.set({"vkdispatch.shared-device-memory": LIMIT}):
         yield made
     device_memory.remove()
@@ -51,10 +51,10 @@ def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[device_frames._Lender]:
 
 
 def context_of(**changes: Any) -> dict[str, Any]:
-    mark = handshakes._own_mark(os.getpid())
+    mark = frames._own_mark(os.getpid())
     assert mark is not None
     marks = {"sender": mark, "recipient": {**mark, "cuda": True, **changes}}
-    return {name: {handshakes.KEY: each} for name, each in marks.items()}
+    return {name: {frames.KEY: each} for name, each in marks.items()}
 
 
 def send(value: Any, **changes: Any) -> list[bytes]:
@@ -71,7 +71,7 @@ def number(value: float) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "complex128"])
-def test_arrays_arrive(lender: device_frames._Lender, kind: str) -> None:
+def test_arrays_arrive(lender: frames._Lender, kind: str) -> None:
     data = np.random.default_rng(0).standard_normal((509, 1031)).astype(kind)
     x = vnp.asarray(data)
     before = device_memory.count()
@@ -89,7 +89,7 @@ def test_arrays_arrive(lender: device_frames._Lender, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.vec4, vd.complex64])
-def test_buffers_arrive(lender: device_frames._Lender, kind: Any) -> None:
+def test_buffers_arrive(lender: frames._Lender, kind: Any) -> None:
     buffer = vd.Buffer((70, 1001), kind)
     data = np.random.default_rng(0).integers(0, 100, buffer.mem_size).astype(np.uint8)
     vd.Buffer.of_memory(buffer.context, buffer._native, (buffer.mem_size,), vd.uint8).write(data)
@@ -102,14 +102,14 @@ def test_buffers_arrive(lender: device_frames._Lender, kind: Any) -> None:
     np.testing.assert_array_equal(found.read(0), buffer.read(0))
 
 
-def test_a_real_buffer_arrives(lender: device_frames._Lender) -> None:
+def test_a_real_buffer_arrives(lender: frames._Lender) -> None:
     data = np.random.default_rng(0).standard_normal((100, 999)).astype(np.float32)
     sent = send(vd.asrfftbuffer(data))
     assert was_on_device(sent)
     np.testing.assert_array_equal(loads(sent)["x"].read_real(0), data)
 
 
-def test_errors_of_the_device_are_raised_by_the_sender(lender: device_frames._Lender) -> None:
+def test_errors_of_the_device_are_raised_by_the_sender(lender: frames._Lender) -> None:
     x = vnp.take(vnp.arange(10), vnp.asarray(np.arange(SIZE)))
     with pytest.raises(TypeError) as raised:
         serialize(x, on_error="raise", context=context_of())
@@ -117,7 +117,7 @@ def test_errors_of_the_device_are_raised_by_the_sender(lender: device_frames._Le
     assert not lender._parts
 
 
-def test_parts_are_used_again(lender: device_frames._Lender) -> None:
+def test_parts_are_used_again(lender: frames._Lender) -> None:
     waiting = {each: send(number(each)) for each in range(5)}
     assert all(map(was_on_device, waiting.values()))
     full = send(number(5))  # all is lent
@@ -135,16 +135,16 @@ def test_parts_are_used_again(lender: device_frames._Lender) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, False, "0 MiB", 100])
-def test_the_option_disables_it(lender: device_frames._Lender, limit: Any) -> None:
+def test_the_option_disables_it(lender: frames._Lender, limit: Any) -> None:
     with dask.config.set({"vkdispatch.shared-device-memory": limit}):
         sent = send(number(3))
     assert not was_on_device(sent)
     np.testing.assert_array_equal(loads(sent)["x"].numpy(), 3)
 
 
-def test_lost_messages(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_messages(lender: frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = [send(number(each)) for each in range(5)]
-    monkeypatch.setattr(shared_frames, "_LOST", -1.0)
+    monkeypatch.setattr(frames, "_LOST", -1.0)
     later = send(number(9))
     monkeypatch.undo()
     assert was_on_device(later)
@@ -153,10 +153,8 @@ def test_lost_messages(lender: device_frames._Lender, monkeypatch: pytest.Monkey
             loads(sent)
 
 
-def test_a_recipient_that_cannot_map_memory(
-    lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(device_frames, "MappedMemories", device_memory.Refusing)
+def test_a_recipient_that_cannot_map_memory(lender: frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MappedMemories", device_memory.Refusing)
     first, second = send(number(1)), send(number(2))
     with pytest.raises(SharedFramesLostError, match="PEER_ACCESS_UNSUPPORTED"):
         loads(first)
@@ -167,7 +165,7 @@ def test_a_recipient_that_cannot_map_memory(
         loads(second)
 
 
-def test_failures_to_share_memory(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_to_share_memory(lender: frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise SharingError("CUDA: CUDA_ERROR_OUT_OF_MEMORY")
 
@@ -175,8 +173,8 @@ def test_failures_to_share_memory(lender: device_frames._Lender, monkeypatch: py
         patch.setattr(device_memory.Memory, "fill", fail)
         assert not was_on_device(send(number(1)))
     assert was_on_device(send(vnp.full(5 * SIZE, 7.0, np.float32)))  # its part was taken back
-    monkeypatch.setitem(vd.get_context().kept, "shared device memory", device_frames._Lender())
-    monkeypatch.setattr(device_frames, "SharedDeviceMemory", fail)
+    monkeypatch.setitem(vd.get_context().kept, "shared device memory", frames._Lender())
+    monkeypatch.setattr(frames, "SharedDeviceMemory", fail)
     sent = send(number(1))
     assert not was_on_device(sent)
     np.testing.assert_array_equal(loads(sent)["x"].numpy(), 1)

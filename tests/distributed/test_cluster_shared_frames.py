@@ -24,7 +24,8 @@ from distributed.protocol.core import dumps, loads
 from distributed.protocol.serialize import to_serialize
 
 from tests.distributed.exchanges import exchange
-from vkdispatch.distributed import LocalVulkanCluster, handshakes, shared_frames
+from vkdispatch.distributed import LocalVulkanCluster
+from vkdispatch.distributed import frames as shared
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("the system has no anonymous files", allow_module_level=True)
@@ -34,17 +35,17 @@ NOISE = np.random.default_rng(0).integers(0, 1 << 30, SIZE, np.int32)  # which n
 
 
 @pytest.fixture(autouse=True)
-def files(monkeypatch: pytest.MonkeyPatch) -> shared_frames._Files:
+def files(monkeypatch: pytest.MonkeyPatch) -> shared._Files:
     """Give each test files of its own."""
-    made = shared_frames._Files()
-    monkeypatch.setattr(shared_frames, "_files", made)
+    made = shared._Files()
+    monkeypatch.setattr(shared, "_files", made)
     return made
 
 
 def context_of(**changes: Any) -> dict[str, Any]:
-    mark = handshakes._own_mark(os.getpid())
+    mark = shared._own_mark(os.getpid())
     assert mark is not None
-    return {"sender": {handshakes.KEY: mark}, "recipient": {handshakes.KEY: {**mark, **changes}}}
+    return {"sender": {shared.KEY: mark}, "recipient": {shared.KEY: {**mark, **changes}}}
 
 
 def send(value: Any, context: dict[str, Any] | None = None) -> list[bytes]:
@@ -56,7 +57,7 @@ def size_of(frames: list[bytes]) -> int:
     return sum(map(len, frames))
 
 
-def test_messages_carry_headers_alone(files: shared_frames._Files) -> None:
+def test_messages_carry_headers_alone(files: shared._Files) -> None:
     data = np.random.default_rng(0).standard_normal((512, SIZE // 512), dtype=np.float32)
     x = vnp.asarray(data)
     for value, expected in ((x, data), (x.T, data.T), (x * 2, data * 2)):
@@ -76,7 +77,7 @@ def test_messages_carry_headers_alone(files: shared_frames._Files) -> None:
     assert all(each.number == 0 for each in files._all)
 
 
-def test_what_is_received_outlives_its_frames(files: shared_frames._Files) -> None:
+def test_what_is_received_outlives_its_frames(files: shared._Files) -> None:
     first = loads(send(vnp.zeros(SIZE, np.int32)))["x"]
     second = loads(send(vnp.ones(SIZE, np.int32)))["x"]
     assert len(files._all) == 1
@@ -96,19 +97,19 @@ def test_what_is_received_outlives_its_frames(files: shared_frames._Files) -> No
         context_of(file=1 << 20),
     ],
 )
-def test_other_recipients_get_frames(context: dict[str, Any], files: shared_frames._Files) -> None:
+def test_other_recipients_get_frames(context: dict[str, Any], files: shared._Files) -> None:
     sent = send(vnp.asarray(NOISE), context)
     assert size_of(sent) > SIZE * 4
     assert not files._all
     np.testing.assert_array_equal(loads(sent)["x"].numpy(), NOISE)
 
 
-def test_small_values_and_short_memory(files: shared_frames._Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_values_and_short_memory(files: shared._Files, monkeypatch: pytest.MonkeyPatch) -> None:
     small = vnp.ones(100, np.int32)
     sent = send(small)
     assert not files._all
     assert int(loads(sent)["x"].sum()) == 100
-    monkeypatch.setattr(shared_frames, "_MAX_SHARED", SIZE * 6)
+    monkeypatch.setattr(shared, "_MAX_SHARED", SIZE * 6)
     x = vnp.asarray(NOISE)
     waiting, later = send(x), send(x)
     assert size_of(waiting) < 10_000 < SIZE * 4 < size_of(later)
@@ -123,8 +124,8 @@ def test_small_values_and_short_memory(files: shared_frames._Files, monkeypatch:
     assert size_of(send(x)) > SIZE * 4
 
 
-def test_files_are_closed(files: shared_frames._Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_frames, "_MAX_IDLE", SIZE * 8)
+def test_files_are_closed(files: shared._Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "_MAX_IDLE", SIZE * 8)
     descriptors = Path("/proc/self/fd")
     gc.collect()
     before = sum(1 for _ in descriptors.iterdir())
@@ -136,9 +137,9 @@ def test_files_are_closed(files: shared_frames._Files, monkeypatch: pytest.Monke
     assert sum(1 for _ in descriptors.iterdir()) == before + 2 * len(files._all)
 
 
-def test_lost_messages(files: shared_frames._Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_messages(files: shared._Files, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = send(vnp.ones(SIZE, np.int32))
-    monkeypatch.setattr(shared_frames, "_LOST", -1.0)
+    monkeypatch.setattr(shared, "_LOST", -1.0)
     # the file is used again although nobody has received its message
     later = send(vnp.zeros(SIZE, np.int32))
     assert len(files._all) == 1
@@ -161,9 +162,9 @@ import vkdispatch.numpy as vnp
 from distributed.protocol.core import dumps
 from distributed.protocol.serialize import to_serialize
 mark = eval(sys.argv[1])
-from vkdispatch.distributed import handshakes
-own = handshakes._own_mark(handshakes.os.getpid())
-context = {"sender": {handshakes.KEY: own}, "recipient": {handshakes.KEY: mark}}
+from vkdispatch.distributed import frames as shared
+own = shared._own_mark(shared.os.getpid())
+context = {"sender": {shared.KEY: own}, "recipient": {shared.KEY: mark}}
 frames = dumps({"x": to_serialize(vnp.arange(300000, dtype=np.int32))}, context=context)
 print([bytes(each) for each in frames], flush=True)
 sys.stdin.read()
@@ -171,7 +172,7 @@ sys.stdin.read()
 
 
 def test_the_sender_may_end() -> None:
-    mark = repr(handshakes._own_mark(os.getpid()))
+    mark = repr(shared._own_mark(os.getpid()))
     with subprocess.Popen(
         [sys.executable, "-c", _SENDER, mark], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as sender:
@@ -199,10 +200,10 @@ def client(cpu_driver: int) -> Iterator[Client]:
 
 def _describe() -> tuple[int, bool]:
     """Return how many frames this process has lent, and whether it has received any in a thread."""
-    from vkdispatch.distributed import shared_frames
+    from vkdispatch.distributed import frames
 
     names = [each.name for each in threading.enumerate()]
-    return shared_frames._files._count, any(name.startswith("vkdispatch-frames") for name in names)
+    return frames._files._count, any(name.startswith("vkdispatch-frames") for name in names)
 
 
 def test_workers_share_memory(client: Client) -> None:

@@ -18,8 +18,8 @@ from distributed.spill import SpillBuffer
 
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.distributed import VulkanPlugin, worker
-from vkdispatch.distributed.devices import parse_device_limit
 from vkdispatch.distributed.spilling import DeviceStore, HostCopy
+from vkdispatch.distributed.worker import parse_device_limit
 
 _BYTES = 4000  # of `array`
 

@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, error
-from vkdispatch.fft.convolve import kernels as plans
+from vkdispatch.fft import convolving as plans
 from vkdispatch.fft.plan.passes import plan_pass
 
 

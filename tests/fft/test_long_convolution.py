@@ -12,8 +12,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, error, filled
 from vkdispatch.codegen.abbreviations import Buff, c64
-from vkdispatch.fft.convolve import kernels as plans
-from vkdispatch.fft.convolve.kernels import LongConvolution
+from vkdispatch.fft import convolving as plans
+from vkdispatch.fft.convolving import LongConvolution
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import vkdispatch as vd
 from tests.fft.signals import bound, check_convolution, complex_signal, error, real_signal
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
-from vkdispatch.fft.many.passes import Program
+from vkdispatch.fft.kernels.passes import Program
 
 N = 16384
 

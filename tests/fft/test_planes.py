@@ -10,8 +10,8 @@ import pytest
 import vkdispatch as vd
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.base.record import replace
-from vkdispatch.fft.convolve.kernels import PlaneConvolution, get_plane_convolution
-from vkdispatch.fft.many.planes import make_plane_kernel
+from vkdispatch.fft.convolving import PlaneConvolution, get_plane_convolution
+from vkdispatch.fft.kernels.planes import make_plane_kernel
 from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.fft.plan.planes import PlaneChoices, PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split

@@ -10,20 +10,16 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, check_convolution, complex_signal, device_has, error, filled
+from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.convolve.kernels import plan_convolution
-from vkdispatch.fft.many import calls as kernels
-from vkdispatch.fft.many import long
+from vkdispatch.fft import calls as kernels
+from vkdispatch.fft.convolving import plan_convolution
+from vkdispatch.fft.kernels import passes as long
+from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan import planes as columns
-from vkdispatch.fft.plan.passes import (
-    Transform,
-    choose_registers,
-    make_grid,
-    plan_pass,
-    plan_staged,
-    suits_pairs,
-)
+from vkdispatch.fft.plan.passes import Transform, make_grid, plan_pass, plan_staged, suits_pairs
 from vkdispatch.fft.plan.planes import choose_factors
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
 from vkdispatch.fft.plan.tuning import tuning
 
@@ -148,7 +144,7 @@ COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 def test_columns(
     shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not columns.suits_columns(device_facts(), vd.complex64):
+    if not columns.suits_columns(get_planner(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
     monkeypatch.setattr(tuning, "column_least_values", 1)
     monkeypatch.setattr(long, "choose_radices", lambda *_: radices)
@@ -163,27 +159,28 @@ def test_columns(
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_radices_of_columns() -> None:
-    facts = device_facts()
-    if not columns.suits_columns(facts, vd.complex64):
+    planner = get_planner()
+    if not columns.suits_columns(planner, vd.complex64):
         pytest.skip("the device has no 64-bit words")
     assert columns.choose_radices(4096, 1, vd.complex128) is None
     assert columns.choose_radices(1155, 1, vd.complex64) is None  # no two of its columns are a vector
     assert columns.choose_radices(64 * 37, 1, vd.complex64) is None
+    facts = planner.device
     if facts.subgroup_size % 8 or not (facts.has_shuffle and facts.has_full_subgroups):
         return
     assert columns.choose_radices(16384, 1, vd.complex64) == (128, 128)
-    assert columns.choose_lanes(facts, 16) == 1 and columns.choose_lanes(facts, 20) == 2
-    assert columns.choose_lanes(facts, 50) == 2 and columns.choose_lanes(facts, 100) == 4
+    assert columns.choose_lanes(planner, 16) == 1 and columns.choose_lanes(planner, 20) == 2
+    assert columns.choose_lanes(planner, 50) == 2 and columns.choose_lanes(planner, 100) == 4
     for length in (60, 100, 1000, 3000, 65536, 100000):
         radices = columns.choose_radices(length, 1, vd.complex64)
         assert radices is not None and np.prod(radices) == length
-        assert max(radix // columns.choose_lanes(facts, radix) for radix in radices) <= 25
+        assert max(radix // columns.choose_lanes(planner, radix) for radix in radices) <= 25
 
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_passes_of_columns_take_words_of_64_bits() -> None:
     shape = (4, 16384)
-    if not columns.suits_columns(device_facts(), vd.complex64):
+    if not columns.suits_columns(get_planner(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
     kernel = vd.fft.make_fft_shader(shape)
     sources = kernel.get_src()
@@ -246,6 +243,13 @@ def test_splits_of_cpus_have_the_fewest_exchanges() -> None:
     assert choose_split(64, 16, 1024, 4096) == Split(64, (8, 8), 8)
 
 
+def test_kernels_are_kept_for_devices_of_one_subgroup_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits, facts = passes.device_limits(), device_facts()
+    other = replace(facts, subgroup_size=2 * facts.subgroup_size)
+    monkeypatch.setattr(passes, "device_facts", lambda context: other)
+    assert passes.device_limits() != limits
+
+
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_plans_on_a_cpu() -> None:
     assert device_facts().is_cpu
@@ -259,7 +263,7 @@ def test_plans_on_a_cpu() -> None:
     assert sorted(choose_factors(65536, vd.complex64) or ()) == [32, 32, 64]
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
-        assert choose_registers(length, False, True) == registers
+        assert get_planner().choose_registers(length, False) == registers
 
 
 @pytest.mark.parametrize("plans", ["cpu", "gpu"])

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from tests.fft.signals import bound, device_has, error, real_signal
 from vkdispatch.base.record import replace
-from vkdispatch.fft.line.real import make_real_kernel
+from vkdispatch.fft.kernels.real import make_real_kernel
 from vkdispatch.fft.plan.passes import Pass, PassChoices, SharedLayout, Transform, plan_pass, plan_real
 from vkdispatch.fft.plan.stages import Split
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.fft
 
 import vkdispatch as vd
+from vkdispatch.base.errors import ArgumentValueError
 
 HAS_F64 = bool(vd.get_devices()[0].float_64_support)
 SINGLE = [np.float32, np.complex64]
@@ -100,6 +101,9 @@ def test_overwrite_and_workers_are_accepted() -> None:
     "call",
     [
         lambda x: scipy.fft.fft(x, 0),
+        lambda x: scipy.fft.fft(x, -1),
+        lambda x: scipy.fft.fft(x, workers=0),
+        lambda x: scipy.fft.dct(x, workers="all"),
         lambda x: scipy.fft.fft(x, axis=3),
         lambda x: scipy.fft.fft(x, norm="sideways"),
         lambda x: scipy.fft.fftn(x, axes=(0, 0)),
@@ -107,6 +111,9 @@ def test_overwrite_and_workers_are_accepted() -> None:
         lambda x: scipy.fft.rfft(x * 1j),
         lambda x: scipy.fft.irfft(x[:, :1]),
         lambda x: scipy.fft.dct(x, 5),
+        lambda x: scipy.fft.dct(x, 0),
+        lambda x: scipy.fft.dctn(x, 2, axes=(0, 0)),
+        lambda x: scipy.fft.dctn(x[:, :1], 1),
         lambda x: scipy.fft.dct(x[:, :1], 1),
     ],
 )
@@ -117,6 +124,16 @@ def test_wrong_arguments_raise_the_errors_of_scipy(call: Callable[[np.ndarray], 
     with scipy.fft.set_backend(vd.fft.scipy_backend), pytest.raises(type(theirs.value)) as ours:
         call(values)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_faults_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ArgumentValueError("buffer: it is wrong")
+
+    monkeypatch.setattr("vkdispatch.fft.scipy_backend.fft", fail)
+    values = noise((6,), np.float32)
+    with scipy.fft.set_backend(vd.fft.scipy_backend), pytest.raises(ArgumentValueError, match="it is wrong"):
+        scipy.fft.fft(values)
 
 
 def test_declined_calls_are_computed_by_scipy() -> None:

@@ -9,7 +9,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
 from vkdispatch.codegen.abbreviations import Buff, Var, f32
-from vkdispatch.kompute import commands
+from vkdispatch.kompute import operations as recording
 
 from .kernels import ADD_ONE
 
@@ -52,7 +52,7 @@ def values(manager: kp.Manager, tensor: kp.Tensor) -> list[float]:
 def test_merging_keeps_commands_that_an_operation_adds_to_the_graph(
     manager: kp.Manager, tensor: kp.Tensor, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
-    monkeypatch.setattr(commands, "_WORTH_MERGING", 1)
+    monkeypatch.setattr(recording, "_WORTH_MERGING", 1)
     dispatch = kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE))
     operations: list[kp.OpBase] = [dispatch, dispatch, dispatch]
     operations.insert(place, Native(tensor))

@@ -12,7 +12,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.kompute as kp
-from vkdispatch.kompute import devices
+from vkdispatch.kompute import manager as managers
 
 from .kernels import ADD_ONE
 
@@ -341,7 +341,7 @@ def test_a_manager_on_the_handles_of_a_device() -> None:
 
 
 def test_managers_share_a_context_where_the_current_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices.contexts, "get_context_on", lambda _: None)  # it is on another device
+    monkeypatch.setattr(managers.contexts, "get_context_on", lambda _: None)  # it is on another device
     first, second = kp.Manager(), kp.Manager()
     own = kp.Manager(family_queue_indices=[0])
     a, b, out = first.tensor([1, 2]), second.tensor([3, 4]), second.tensor([0, 0])

@@ -7,8 +7,8 @@ import pytest
 
 import vkdispatch.kompute as kp
 from vkdispatch.base.spirv.repeat import MAX_REPEATS
-from vkdispatch.kompute import code as spirv
-from vkdispatch.kompute import commands
+from vkdispatch.kompute import algorithm as spirv
+from vkdispatch.kompute import operations
 
 from .kernels import ADD_ONE
 
@@ -30,13 +30,13 @@ BODIES = {
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge dispatches before their first run."""
-    monkeypatch.setattr(commands, "_WORTH_MERGING", 1)
+    monkeypatch.setattr(operations, "_WORTH_MERGING", 1)
 
 
 def commands_of(sequence: kp.Sequence) -> int:
     """Return the number of commands of an evaluation."""
-    commands: Any = sequence._commands
-    return int(commands.graph._native.length)
+    recorded: Any = sequence._commands
+    return int(recorded.graph._native.length)
 
 
 def run(

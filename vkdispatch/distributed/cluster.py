@@ -13,8 +13,7 @@ from distributed.worker_memory import parse_memory_limit
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.process import as_int
-from vkdispatch.distributed.devices import choose_devices, pin
-from vkdispatch.distributed.worker import VulkanPlugin
+from vkdispatch.distributed.worker import VulkanPlugin, choose_devices, pin
 
 _logger = logging.getLogger(__name__)
 

@@ -75,7 +75,7 @@ async def _run(options: dict[str, Any]) -> int:
             f"workers need the packages of the extra: pip install 'vkdispatch-gpu[dask]' ({error})"
         ) from error
     from vkdispatch.distributed.cluster import VulkanNanny, nanny_options, parse_host_limit
-    from vkdispatch.distributed.devices import choose_devices, pin
+    from vkdispatch.distributed.worker import choose_devices, pin
 
     # a whole number is an index
     wanted = list(options["devices"]) or None

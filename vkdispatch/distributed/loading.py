@@ -21,12 +21,12 @@ _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("loading", "register_messages"): frozenset(("distributed.protocol.serialize",)),
-    ("rechunking", "watch_choice"): frozenset(("dask.array",)),
-    ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
+    ("arrays", "watch_choice"): frozenset(("dask.array",)),
+    ("arrays", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),
-    ("handshakes", "watch_handshakes"): frozenset(("distributed.comm.core", "distributed.protocol")),
-    ("shared_frames", "watch_messages"): frozenset(
+    ("frames", "watch_handshakes"): frozenset(("distributed.comm.core", "distributed.protocol")),
+    ("frames", "watch_messages"): frozenset(
         ("distributed.comm.tcp", "distributed.protocol", "distributed.utils")
     ),
 }
@@ -54,9 +54,20 @@ def register_sizes_lazily() -> None:
 
 def _register_lazily(sizeof: Any) -> None:
     def register_types() -> None:
-        from vkdispatch.distributed import sizes
+        from vkdispatch.base.buffer import Buffer
+        from vkdispatch.numpy.core.array import Array, view_of
+        from vkdispatch.numpy.core.blanks import has_device
 
-        sizes.register_types(sizeof)
+        @sizeof.register(Array)  # type: ignore[untyped-decorator]
+        def measure_array(x: Array) -> int:
+            # which is computed where there is a device
+            if has_device():
+                view_of(x)
+            return x.nbytes
+
+        @sizeof.register(Buffer)  # type: ignore[untyped-decorator]
+        def measure_buffer(buffer: Buffer[Any]) -> int:
+            return buffer.mem_size
 
     sizeof.register_lazy("vkdispatch", register_types)
 

@@ -22,6 +22,8 @@ from dask.highlevelgraph import HighLevelGraph
 import vkdispatch.numpy as vnp
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.distributed.loading import wrap
+from vkdispatch.numpy import random
+from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.linalg import solving
 from vkdispatch.random.generator import Generator
 
@@ -506,3 +508,37 @@ def _set_items(original: Any, x: Any, value: Any, indices: Any) -> Any:
 
 def _compute_nanquantile(original: Any, x: Any, q: Any, axis: Any = None, **options: Any) -> Any:
     return vnp.nanquantile(x, vnp.asarray(q), axis=tuple(axis), **options)
+
+
+# ---- The legacy generator that `da.random.RandomState` draws chunks from ---------------------------------
+
+
+class RandomState(random.Generator):
+    """A generator with the names of `numpy.random.RandomState`. Its numbers are not those of NumPy's.
+
+    Parameters
+    ----------
+    seed
+        A nonnegative int or a sequence of these; None is unpredictable.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        numbers = None if seed is None else np.asarray(seed).tolist()
+        super().__init__(Generator(np.random.SeedSequence(numbers)))
+
+    def random_sample(self, size: Any = None) -> Array:
+        """Return uniformly distributed numbers in [0, 1)."""
+        return self.random(size)
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Array:
+        """Return integers of [low, high); of [0, low) without `high`."""
+        return self.integers(low, high, size, dtype)
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> Array:
+        """Return integers of [low, high]; of [1, low] without `high`."""
+        low, high = (1, low) if high is None else (low, high)
+        return self.integers(low, high, size, endpoint=True)
+
+    def tomaxint(self, size: Any = None) -> Array:
+        """Return integers of [0, 2**63)."""
+        return self.integers(0, 2**63, size)

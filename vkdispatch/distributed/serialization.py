@@ -20,9 +20,17 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.memory.data import fresh_array
 from vkdispatch.base.memory.transfers import pinned_array
-from vkdispatch.distributed.device_frames import is_on_device, receive_memory, send_memory
-from vkdispatch.distributed.handshakes import can_share
-from vkdispatch.distributed.shared_frames import MIN_SHARED, PLACES, SharedFile, lend_file, receive_frames
+from vkdispatch.distributed.frames import (
+    MIN_SHARED,
+    PLACES,
+    SharedFile,
+    can_share,
+    is_on_device,
+    lend_file,
+    receive_frames,
+    receive_memory,
+    send_memory,
+)
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy

@@ -1,16 +1,15 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
-from vkdispatch.fft import scipy_backend
-from vkdispatch.fft.api import any_axes, convolutions, frequencies, shaders, sources, transforms
-from vkdispatch.fft.api.any_axes import *  # noqa: F403
-from vkdispatch.fft.api.convolutions import *  # noqa: F403
-from vkdispatch.fft.api.frequencies import *  # noqa: F403
-from vkdispatch.fft.api.shaders import *  # noqa: F403
-from vkdispatch.fft.api.sources import *  # noqa: F403
-from vkdispatch.fft.api.transforms import *  # noqa: F403
-from vkdispatch.fft.convolve.kernels import get_transposed_size
-from vkdispatch.fft.line.context import (
+from vkdispatch.fft import any_axes, frequencies, functions, scipy_backend, shader_factories, src_functions
+from vkdispatch.fft.any_axes import *  # noqa: F403
+from vkdispatch.fft.frequencies import *  # noqa: F403
+from vkdispatch.fft.functions import *  # noqa: F403
+from vkdispatch.fft.kernels.context import (
+    FFTConfig,
     FFTContext,
+    FFTGridManager,
+    FFTResources,
+    FFTSDataManager,
     IOManager,
     fft_context,
     global_reads_iterator,
@@ -19,15 +18,15 @@ from vkdispatch.fft.line.context import (
     memory_reads_iterator,
     memory_writes_iterator,
 )
-from vkdispatch.fft.line.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
 from vkdispatch.fft.plan.stages import pad_dim
-from vkdispatch.fft.trace.io import IOProxy
+from vkdispatch.fft.shader_factories import *  # noqa: F403
+from vkdispatch.fft.src_functions import *  # noqa: F403
 from vkdispatch.fft.trace.ops import (
     GlobalReadOp,
     GlobalTransposedWriteOp,
     GlobalWriteOp,
+    IOProxy,
     MemoryOp,
-    mapped_kernel_index,
     read_op,
     write_op,
 )
@@ -47,11 +46,9 @@ __all__ = [
     "IOProxy",
     "MemoryOp",
     "fft_context",
-    "get_transposed_size",
     "global_reads_iterator",
     "global_trasposed_write_iterator",
     "global_writes_iterator",
-    "mapped_kernel_index",
     "memory_reads_iterator",
     "memory_writes_iterator",
     "pad_dim",
@@ -60,11 +57,10 @@ __all__ = [
     "write_op",
 ]
 __all__ += any_axes.__all__
-__all__ += shaders.__all__
-__all__ += convolutions.__all__
 __all__ += frequencies.__all__
-__all__ += sources.__all__
-__all__ += transforms.__all__
+__all__ += functions.__all__
+__all__ += shader_factories.__all__
+__all__ += src_functions.__all__
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from vkdispatch.families.arguments import parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory, require_buffer
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import factor
-from vkdispatch.fft.many.calls import transform_axis
+from vkdispatch.fft.calls import transform_axis
 from vkdispatch.fft.plan.stages import add, multiply
 from vkdispatch.fft.trace.ops import MemoryOp, read_op, write_op
 from vkdispatch.fft.trace.transform import cast, root_power

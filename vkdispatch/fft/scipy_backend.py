@@ -2,10 +2,10 @@
 
 This module is a backend of SciPy's dispatch (the uarray protocol): arguments and results are NumPy arrays
 with the shapes, dtypes and values of SciPy's. float16 and float32 are computed in single precision,
-everything else in double precision. What the device cannot do, and what is wrong, is declined: SciPy then
-computes it, or raises the error. Declined are double precision on devices without float64, long doubles,
-arrays of other libraries, empty arrays, `plan=`, and what does not fit into memory. `workers` and
-`overwrite_x` have no effect.
+everything else in double precision. What the device cannot do is declined, and SciPy computes it: double
+precision on devices without float64, long doubles, arrays of other libraries, empty arrays, `plan=`, and what
+does not fit into memory. So are arguments that SciPy refuses: it raises its error. `workers` and
+`overwrite_x` have no other effect.
 """
 
 import math
@@ -18,16 +18,17 @@ import numpy as np
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
-from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
-from vkdispatch.fft.api.transforms import fft, fft2, ifft2
+from vkdispatch.base.errors import OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.fft.arguments import reverse_norm, supports
 from vkdispatch.fft.cosine import CosineOptions, Family, cosine_transform
+from vkdispatch.fft.functions import fft, fft2, ifft2
+from vkdispatch.fft.kernels.passes import LongLineError
 
 __ua_domain__ = "numpy.scipy.fft"
 
 
 class _Declined(Exception):
-    """SciPy must compute it."""
+    """SciPy must compute it, or say what is wrong."""
 
 
 def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:  # noqa: N807
@@ -37,7 +38,7 @@ def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         return NotImplemented
     try:
         return function(*args, **kwargs)
-    except (_Declined, ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError):
+    except (_Declined, LongLineError, OutOfDeviceMemoryError, UnsupportedError):
         return NotImplemented
 
 
@@ -118,7 +119,9 @@ def _resize(array: Array, length: int | None, axis: int) -> Array:
     return filled
 
 
-def _check_options(norm: Any, plan: Any) -> None:
+def _check_options(norm: Any, workers: Any, plan: Any = None) -> None:
+    if workers is not None and not _parse_index(workers):
+        raise _Declined
     if plan is not None or norm not in (None, "backward", "ortho", "forward"):
         raise _Declined
 
@@ -156,7 +159,7 @@ def _define(read: Callable[[Any], Array], compute: _Compute) -> Callable[..., Ar
         *,
         plan: Any = None,
     ) -> Array:
-        _check_options(norm, plan)
+        _check_options(norm, workers, plan)
         array = read(x)
         chosen, lengths = _parse_axes_and_lengths(array, s, axes)
         return compute(array, chosen, lengths, norm)
@@ -241,19 +244,21 @@ def _define_cosine(family: Family, inverse: bool) -> Callable[..., Array]:
         workers: Any = None,
         orthogonalize: Any = None,
     ) -> Array:
-        _check_options(norm, None)
-        if type not in (1, 2, 3, 4):
-            raise _Declined
+        _check_options(norm, workers)
+        number = int(_parse_index(type))
         array = _parse_numbers(x)
         chosen, lengths = _parse_axes_and_lengths(array, s, axes)
         array = np.ascontiguousarray(_resize_axes(array, chosen, lengths))
+        least = 2 if family == "dct" and number == 1 else 1
+        if number not in (1, 2, 3, 4) or min(array.shape[axis] for axis in chosen) < least:
+            raise _Declined
         kind = array.dtype
         if kind.kind == "c":
             # the real and the imaginary parts are transformed separately
             array = array.view(array.real.dtype).reshape(*array.shape, 2)
         buffer = function_buffer(array.size, float32 if _is_single(array) else float64)
         buffer.write(array.reshape(-1), 0)
-        options = CosineOptions(type, tuple(chosen), norm, None, buffer, orthogonalize, array.shape)
+        options = CosineOptions(number, tuple(chosen), norm, None, buffer, orthogonalize, array.shape)
         cosine_transform(family, inverse, buffer, options)
         outcome = buffer.read(0).reshape(array.shape).view(kind)
         return outcome[..., 0] if kind.kind == "c" else outcome
@@ -261,11 +266,20 @@ def _define_cosine(family: Family, inverse: bool) -> Callable[..., Array]:
     return run
 
 
+def _parse_length(n: Any) -> tuple[int] | None:
+    """Return the length along one axis, where -1 has no meaning, as those along some axes."""
+    if n is None:
+        return None
+    if _parse_index(n) < 1:
+        raise _Declined
+    return (n,)
+
+
 def _define_for_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return the function of one axis, by the function of any axes."""
 
     def run(x: Any, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
-        return function(x, None if n is None else (n,), (axis,), *args, **kwargs)
+        return function(x, _parse_length(n), (axis,), *args, **kwargs)
 
     return run
 
@@ -279,7 +293,7 @@ def _define_for_two_axes(function: Callable[..., Array]) -> Callable[..., Array]
 
 def _define_cosine_of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
     def run(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
-        return function(x, type, None if n is None else (n,), (axis,), *args, **kwargs)
+        return function(x, type, _parse_length(n), (axis,), *args, **kwargs)
 
     return run
 

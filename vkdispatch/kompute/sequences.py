@@ -8,11 +8,10 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
 from vkdispatch.kompute import log
 from vkdispatch.kompute.enums import KomputeError, Opaque
-from vkdispatch.kompute.operations import LegacyRecordMethods, OpBase
+from vkdispatch.kompute.operations import Commands, LegacyRecordMethods, OpBase
 
 if TYPE_CHECKING:
     from vkdispatch.execution_pipeline.command_graph import CommandGraph
-    from vkdispatch.kompute.commands import Commands
 
 
 _MAX_NANOSECONDS = 1 << 63
@@ -46,8 +45,8 @@ class Sequence(LegacyRecordMethods, Opaque):
 
     _maker = "kp.Manager.sequence"
     _context: Context
-    _commands: "Commands | None"  # submitted by an evaluation
-    _spare: "Commands | None"  # empty commands, reused by the next recording
+    _commands: Commands | None  # submitted by an evaluation
+    _spare: Commands | None  # empty commands, reused by the next recording
     _operations: list[OpBase]
     _host_operations: list[OpBase]  # operations with a `pre_eval` or `post_eval`
     _objects: "weakref.WeakSet[Any]"  # destroyed together with the Manager
@@ -86,12 +85,9 @@ class Sequence(LegacyRecordMethods, Opaque):
             log.trace("sequence: recording ends, number of operations %d", len(self._operations))
         return self
 
-    def _start_commands(self) -> "Commands":
+    def _start_commands(self) -> Commands:
         commands = self._commands
         if commands is None:
-            # Imported here: not every program needs graphs.
-            from vkdispatch.kompute.commands import Commands
-
             self._commands = commands = Commands(self._context)
         else:
             commands.restart()
@@ -180,12 +176,12 @@ class Sequence(LegacyRecordMethods, Opaque):
             raise
         self._recycle(before[0])
 
-    def _recycle(self, commands: "Commands | None") -> None:
+    def _recycle(self, commands: Commands | None) -> None:
         if commands is not None:
             commands.restart()
         self._spare = commands
 
-    def _record_commands(self, op: OpBase) -> "Commands":
+    def _record_commands(self, op: OpBase) -> Commands:
         commands = self._commands
         assert commands is not None
         mark = commands.mark()

@@ -1,7 +1,7 @@
 """Fourier transforms and convolutions with the VkFFT library: any length, along any axes."""
 
-from vkdispatch.vkfft.convolution import convolve2D, transpose_kernel2D
 from vkdispatch.vkfft.functions import (
+    convolve2D,
     fft,
     fft2,
     fft3,
@@ -14,6 +14,7 @@ from vkdispatch.vkfft.functions import (
     rfft,
     rfft2,
     rfft3,
+    transpose_kernel2D,
 )
 from vkdispatch.vkfft.plan import VkFFTPlan
 from vkdispatch.vkfft.program import clear_plan_cache

@@ -8,15 +8,16 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.base.record import record, replace
 from vkdispatch.families.tuning import device_facts
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import (
     LARGEST_PRIME,
     Split,
+    choose_fewest,
     choose_padded_length,
     choose_split,
-    fewest_stages,
     is_rader_length,
 )
-from vkdispatch.fft.plan.tuning import look_up, tuning
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.shader.map import MappingFunction
 
 # ---- What a transform is: the key of its kernels ---------------------------------------------------------
@@ -107,15 +108,7 @@ def _text_of(shape: tuple[int, ...]) -> str:
 def device_limits() -> tuple[Any, ...]:
     """Return what plans depend on besides a transform: what the context's devices can do."""
     context = get_context()
-    facts = device_facts(context)
-    return (
-        context.max_workgroup_size,
-        context.max_workgroup_invocations,
-        context.max_shared_memory,
-        facts.is_cpu,
-        facts.features,
-        tuning.key(),
-    )
+    return device_facts(context), context.max_workgroup_size, tuning.key()
 
 
 # ---- How the lines of a buffer are distributed among workgroups and invocations --------------------------
@@ -238,24 +231,18 @@ class SharedLayout:
 
 
 def plan_layout(
-    split: Split,
-    lines: int,
-    interleaved: bool,
-    item_size: int,
-    most: int,
-    parts: int | None = None,
-    whole: bool = False,
+    split: Split, lines: int, interleaved: bool, item_size: int, parts: int | None = None, whole: bool = False
 ) -> SharedLayout | None:
-    """Choose a layout that fits into `most` bytes, or None if there is none.
+    """Choose a layout that fits into workgroup memory, or None if there is none.
 
     With `interleaved` lines, neighbouring invocations work on neighbouring lines.
     A `whole` layout has one chunk, and room for rows of one more value.
     """
     length, first = split.length, split.radices[0]
-    on_cpu = device_facts().is_cpu
-    padding = first if len(split.radices) > 1 and first % 2 == 0 and not on_cpu else 0
+    planner = get_planner()
+    padding = first if len(split.radices) > 1 and first % 2 == 0 and planner.has_banks else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
-    if parts is None and lines * length * item_size > tuning.largest_whole_exchange and not on_cpu:
+    if parts is None and lines * length * item_size > planner.largest_whole_exchange:
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
@@ -263,12 +250,12 @@ def plan_layout(
                 continue
             piece = -(-length // chunks)
             row = piece + max(-(-piece // padding) if padding else 0, 1 if whole else 0)
-            if interleaved and lines > 1 and not on_cpu:
+            if interleaved and lines > 1 and planner.has_banks:
                 banks = 32 * 4 * count // item_size
                 # an odd distance uses all banks in turn, if there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if count_allocated(split, layout) * item_size // count <= most:
+            if count_allocated(split, layout) * item_size // count <= planner.device.shared_memory:
                 return layout
     return None
 
@@ -351,29 +338,13 @@ class PassChoices:
 _FREE = PassChoices()
 
 
-def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
-    """Return how many complex64 values an invocation should hold."""
-    if not on_cpu:
-        power_of_two = length & (length - 1) == 0
-        table = tuning.registers_power_of_two if power_of_two else tuning.registers_other_length
-        return look_up(tuning.registers_strided if strided else table, length)
-    if length == tuning.cpu_whole_line:
-        return length
-    return _choose_fewest(length, tuning.cpu_registers)
-
-
-def _choose_fewest(length: int, candidates: tuple[int, ...]) -> int:
-    """Return the least number of registers with the fewest exchanges."""
-    return min(candidates, key=lambda registers: (fewest_stages(length, registers), registers))
-
-
 def plan_for_long_maps(plan: Pass, transform: Transform) -> Pass:
     """Return a pass whose invocations hold fewer values, so that a long map is written out less often.
 
     It is the same one if it holds no more.
     """
     shape, axis = transform.shape, transform.axis
-    registers = _choose_fewest(shape[axis], tuning.registers_long_map)
+    registers = choose_fewest(shape[axis], tuning.registers_long_map)
     if plan.split.registers <= registers:
         return plan
     fewer = plan_pass(shape, axis, plan.compute_type, PassChoices(registers=registers))
@@ -395,23 +366,19 @@ def plan_pass(
         What is chosen already.
     """
     split, lines = choices.split, choices.lines
-    context = get_context()
-    most_threads = context.max_invocations_along_x
+    planner = get_planner()
+    most_threads, most = planner.device.max_group, planner.device.shared_memory
     length = choices.length or shape[axis]
-    on_cpu = device_facts().is_cpu
-    # on a CPU, exchanges in pieces take far longer than another pass over memory
-    item, most = compute_type.item_size, context.max_shared_memory
-    largest = most if on_cpu else tuning.largest_line
+    item, largest, vector = compute_type.item_size, planner.largest_line, planner.vector
     if length * item > largest:
         return None
     if split is None:
-        wanted = choices.registers or choose_registers(length, axis < len(shape) - 1, on_cpu)
+        wanted = choices.registers or planner.choose_registers(length, axis < len(shape) - 1)
         wanted = max(wanted * 8 // item, 4)
-        room = most // item if on_cpu else None
+        room = most // item if planner.avoids_exchanges else None
         split = choose_split(length, wanted, most_threads, room)
     if split is None:
         return None
-    vector = context.subgroup_size if on_cpu else None
     grid = make_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
         # where invocations do not fill subgroups, small workgroups leave fewer of them idle
@@ -426,7 +393,7 @@ def plan_pass(
         if len(split.radices) == 1 and not choices.whole:
             return Pass(split, grid, None, compute_type)
         if lines * split.threads <= most_threads and lines * length * item <= largest:
-            layout = plan_layout(split, lines, grid.is_interleaved, item, most, choices.parts, choices.whole)
+            layout = plan_layout(split, lines, grid.is_interleaved, item, choices.parts, choices.whole)
             if layout is not None:
                 return Pass(split, grid, layout, compute_type)
         lines //= 2
@@ -440,8 +407,8 @@ def reverse_radices(plan: Pass, whole: bool = False) -> Pass | None:
     """
     assert plan.layout is not None
     split, grid = plan.split.reverse(), plan.grid
-    size, most = plan.compute_type.item_size, get_context().max_shared_memory
-    layout = plan_layout(split, grid.lines, grid.is_interleaved, size, most, plan.layout.parts, whole)
+    size = plan.compute_type.item_size
+    layout = plan_layout(split, grid.lines, grid.is_interleaved, size, plan.layout.parts, whole)
     return None if layout is None else replace(plan, split=split, layout=layout)
 
 
@@ -496,6 +463,7 @@ def plan_real(
     """
     if length % 2 or compute_type not in (complex64, complex128):
         return None
+    planner = get_planner()
     if half is None:
         # separating the spectra gains more from long pieces of lines than from many invocations
         registers = tuning.registers_real_short if length <= tuning.real_short else None
@@ -508,12 +476,12 @@ def plan_real(
             half = plan_pass(shape, 1, compute_type, PassChoices(split=half.split, parts=1)) or half
     whole = half.layout is None or half.layout.parts == 1
     # writing short pieces of each line would waste parts of memory transactions
-    short = half.split.threads < tuning.real_few_threads and not device_facts().is_cpu
+    short = half.split.threads < planner.real_few_threads
     plan = RealPlan(half, whole and (short if linear is None else linear))
     size = 0
     if plan.layout is not None:
         size = half.grid.lines * plan.row * compute_type.item_size // plan.layout.parts
-    return plan if size <= get_context().max_shared_memory else None
+    return plan if size <= planner.device.shared_memory else None
 
 
 # ---- Plans for lines of special lengths: short lines and primes ----------
@@ -533,10 +501,10 @@ def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tu
 def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
     """Plan a kernel of short contiguous lines, of one or a few invocations each; None for other lines.
 
-    On a CPU there is none: it reads such lines best directly.
+    There is none where such lines are best read directly.
     """
     length = shape[axis]
-    if device_facts().is_cpu or math.prod(shape[axis + 1 :]) > 1:
+    if not get_planner().coalesces or math.prod(shape[axis + 1 :]) > 1:
         return None
     if LARGEST_PRIME < length <= tuning.few_longest:
         return _plan_of_few(shape, axis, compute_type)
@@ -564,15 +532,15 @@ def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass
 
 
 def suits_pairs(shape: tuple[int, ...], axis: int, compute_type: DType) -> bool:
-    """Whether pairs of invocations transform such lines; see `line.special_lengths`."""
-    length, context = shape[axis], get_context()
+    """Whether pairs of invocations transform such lines; see `kernels.special_lengths`."""
+    length, planner = shape[axis], get_planner()
     return (
         LARGEST_PRIME < length <= tuning.pair_longest
         and length % 4 == 3
         and is_rader_length(length)
         and compute_type is complex64
         and math.prod(shape[axis + 1 :]) == 1
-        and not device_facts().is_cpu
-        and tuning.pair_lines * length * compute_type.item_size <= context.max_shared_memory
-        and context.max_invocations_along_x >= 2 * tuning.pair_lines
+        and planner.coalesces
+        and tuning.pair_lines * length * compute_type.item_size <= planner.device.shared_memory
+        and planner.device.max_group >= 2 * tuning.pair_lines
     )

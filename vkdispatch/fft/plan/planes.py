@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
-from vkdispatch.families.tuning import DeviceFacts, device_facts
-from vkdispatch.fft.plan.passes import SharedLayout, choose_registers, count_allocated, plan_layout
+from vkdispatch.fft.plan.passes import SharedLayout, count_allocated, plan_layout
+from vkdispatch.fft.plan.planner import Planner, get_planner
 from vkdispatch.fft.plan.stages import LARGEST_PRIME, Split, find_prime_factors, list_splits
-from vkdispatch.fft.plan.tuning import look_up, tuning
+from vkdispatch.fft.plan.tuning import tuning
 
 # ---- Splits of lines that no workgroup holds into passes -------------------------------------------------
 
@@ -20,10 +20,8 @@ def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = tuning.longest_of_pass * 8 // max(compute_type.item_size, 8)
-    limits = [(count, longest) for count in (2, 3, 4)]
-    if device_facts().is_cpu:
-        # a pass costs no more than an exchange through workgroup memory
-        limits = [(count, most) for count in (2, 3, 4) for most in tuning.cpu_longest_of_pass] + limits
+    limits = [(count, most) for count in (2, 3, 4) for most in get_planner().lengths_of_pass]
+    limits += [(count, longest) for count in (2, 3, 4)]
     return next((found for count, most in limits if (found := _balance_factors(length, count, most))), None)
 
 
@@ -110,12 +108,12 @@ def plan_columns(
     outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
     """Plan a pass, or None if columns do not form vectors, or kernels do not run on a CPU."""
-    facts = device_facts()
-    if not suits_columns(facts, compute_type):
+    planner = get_planner()
+    if not suits_columns(planner, compute_type):
         return None
     first, last = ends
     columns = rest * stride
-    lanes = choose_lanes(facts, radix)
+    lanes = choose_lanes(planner, radix)
     rows = radix // lanes
     for width in VECTORS:
         if columns % width:
@@ -133,7 +131,7 @@ def plan_columns(
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the radices of the passes over lines, `inner` of them interleaved, or None if there are none."""
-    if not suits_columns(device_facts(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    if not suits_columns(get_planner(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
     largest = tuning.column_lanes[0] * tuning.column_most_rows
@@ -164,13 +162,14 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
     return None if found is None else found[1]
 
 
-def suits_columns(facts: DeviceFacts, compute_type: DType) -> bool:
+def suits_columns(planner: Planner, compute_type: DType) -> bool:
     """Whether a device transforms by passes of columns."""
-    return facts.is_cpu and compute_type is complex64 and "shaderFloat64" in facts.features
+    return planner.has_columns and compute_type is complex64 and "shaderFloat64" in planner.device.features
 
 
-def choose_lanes(facts: DeviceFacts, radix: int) -> int:
+def choose_lanes(planner: Planner, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
+    facts = planner.device
     if radix <= tuning.column_rows or not (facts.has_shuffle and facts.has_full_subgroups):
         return 1
     size = facts.subgroup_size
@@ -285,17 +284,18 @@ def plan_planes(
     choices
         What is chosen already.
     """
-    context = get_context()
-    most = context.max_invocations_along_x
+    planner = get_planner()
+    most = planner.device.max_group
     if min(height, width) < 2 or height * width > _MAX_REGISTERS * most:
         return None
-    for row_split, column_split in _list_splits(height, width, most, compute_type, choices):
+    most_planes = get_context().max_workgroup_size[1]
+    for row_split, column_split in _list_splits(height, width, compute_type, choices):
         group = _count_invocations(height, width, row_split, column_split)
-        together = choices.planes or min(max(tuning.group // group, 1), context.max_workgroup_size[1], count)
+        together = choices.planes or min(max(tuning.group // group, 1), most_planes, count)
         while together >= 1:
             size = height * width * compute_type.item_size
-            half_first = size > tuning.largest_whole_exchange and not device_facts().is_cpu
-            for parts in ((2, 1) if half_first else (1, 2)) if choices.parts is None else (choices.parts,):
+            either = (2, 1) if size > planner.largest_whole_exchange else (1, 2)
+            for parts in either if choices.parts is None else (choices.parts,):
                 if group * together > most:
                     continue
                 chosen = PlaneChoices(row_split, column_split, together, parts, choices.staged)
@@ -313,19 +313,16 @@ def _count_invocations(height: int, width: int, rows: Split, columns: Split) -> 
 
 
 def _list_splits(
-    height: int, width: int, most: int, compute_type: DType, choices: PlaneChoices
+    height: int, width: int, compute_type: DType, choices: PlaneChoices
 ) -> list[tuple[Split, Split]]:
     """Return pairs of splits of rows and columns, the cheapest first."""
     if choices.rows is not None and choices.columns is not None:
         return [(choices.rows, choices.columns)]
-    values = height * width
-    if device_facts().is_cpu:
-        wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
-    else:
-        wanted = look_up(tuning.registers_plane, values)
+    planner = get_planner()
+    wanted = planner.choose_plane_registers(height, width)
     limit = max(min(wanted, _MAX_REGISTERS) * 8 // compute_type.item_size, 4)
     while limit <= _MAX_REGISTERS:
-        pairs = _pair_splits(height, width, limit, most)
+        pairs = _pair_splits(height, width, limit, planner.device.max_group)
         if pairs:
             return pairs
         limit *= 2
@@ -362,24 +359,20 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
     rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
     assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape
-    most, item = get_context().max_shared_memory, compute_type.item_size
+    planner, item = get_planner(), compute_type.item_size
     group = _count_invocations(height, width, rows, columns)
     layouts: list[SharedLayout | None] = []
     for split, interleaved in ((rows, False), (columns, True)):
         layout = None
         if len(split.radices) > 1:
             lines = planes * -(-group // split.threads)
-            layout = plan_layout(split, lines, interleaved, item, most, parts)
+            layout = plan_layout(split, lines, interleaved, item, parts)
             if layout is None:
                 return None
         layouts.append(layout)
     of_rows, of_columns = layouts
-    staged = choices.staged
-    if staged is None and device_facts().is_cpu:
-        staged = rows.threads < min(tuning.cpu_plane_staged_threads, width)
-    elif staged is None:
-        staged = width <= tuning.plane_staged_width
-    staged = bool(parts == 1 and staged)
+    staged = planner.stages_plane(rows.threads, width) if choices.staged is None else choices.staged
+    staged = staged and parts == 1
     pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]
@@ -388,7 +381,7 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
         plan = PlanePlan(
             *shape, rows, columns, planes, of_rows, of_columns, pitch, parts, chunks, staged, compute_type
         )
-        if plan.size <= most:
+        if plan.size <= planner.device.shared_memory:
             return plan
     return None
 

@@ -347,10 +347,15 @@ def _sort_descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 @functools.cache
-def fewest_stages(length: int, registers: int) -> int:
+def _count_fewest_stages(length: int, registers: int) -> int:
     """Return the least number of stages of a line, with radices up to a bound or prime."""
     largest = max(registers, *find_prime_factors(length), 1)
     return min(len(radices) for radices in _list_factorizations(length, largest))
+
+
+def choose_fewest(length: int, candidates: tuple[int, ...]) -> int:
+    """Return the least number of registers with the fewest exchanges."""
+    return min(candidates, key=lambda registers: (_count_fewest_stages(length, registers), registers))
 
 
 def _list_thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:

@@ -16,10 +16,10 @@ from vkdispatch.base.dtype import DType, complex64, complex128, component_type, 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
-from vkdispatch.fft.plan.tuning import tuning
 
 
 def cast(value: Any, kind: DType) -> Any:
@@ -212,8 +212,7 @@ def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.Cons
 
 def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
     """Return exp(-+2 pi i exponent / denominator) for an exponent (u32) less than the denominator."""
-    longest = tuning.cpu_largest_table if device_facts().is_cpu else tuning.largest_table
-    array, step = _table(denominator, compute_type, longest)
+    array, step = _table(denominator, compute_type, get_planner().largest_table)
     table = vc.constant_array(array)
     if step == 0:
         value = hold(table[exponent])

@@ -10,8 +10,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import variant_of
 from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.arguments import Norm, Options, require_rfft_buffer, reverse_norm
+from vkdispatch.fft.calls import transform_axes, transform_real, transform_real_axes
 from vkdispatch.fft.cosine import CosineOptions, Family, cosine_transform
-from vkdispatch.fft.many.calls import transform_axes, transform_real, transform_real_axes
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import read_op, write_op
 from vkdispatch.shader.map import MappingFunction, map

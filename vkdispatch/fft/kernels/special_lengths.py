@@ -14,8 +14,8 @@ from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.plan.passes import Pass, Transform
 from vkdispatch.fft.plan.stages import Stage, add, find_primitive_root, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
-from vkdispatch.fft.trace.io import Element, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_types, linear_slots, trace_line_kernel
+from vkdispatch.fft.trace.ops import Element, Load, Store
 from vkdispatch.fft.trace.transform import Slot, dft, guard, host_type
 from vkdispatch.shader.shader_function import ShaderFunction
 

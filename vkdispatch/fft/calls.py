@@ -13,18 +13,17 @@ from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.operands import require_buffer
 from vkdispatch.families.stored import store_all_results
-from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options
-from vkdispatch.fft.line.context import fft_context, trace_for_maps
-from vkdispatch.fft.line.real import make_real_kernel
-from vkdispatch.fft.line.special_lengths import make_staged_kernel
-from vkdispatch.fft.many.long import make_column_fft, make_long_fft, make_long_real_fft
-from vkdispatch.fft.many.passes import Program
-from vkdispatch.fft.many.planes import make_plane_kernel
+from vkdispatch.fft.kernels.context import fft_context, trace_for_maps
+from vkdispatch.fft.kernels.passes import Program, make_column_fft, make_long_fft, make_long_real_fft
+from vkdispatch.fft.kernels.planes import make_plane_kernel
+from vkdispatch.fft.kernels.real import make_real_kernel
+from vkdispatch.fft.kernels.special_lengths import make_staged_kernel
 from vkdispatch.fft.plan import passes as plans
 from vkdispatch.fft.plan.passes import Pass, Transform
 from vkdispatch.fft.plan.planes import plan_planes
+from vkdispatch.fft.plan.planner import get_planner
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -100,10 +99,9 @@ def _make_real_fft(transform: Transform) -> ShaderFunction | Program | None:
 def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
     """Return the kernel that transforms the last two axes in place, or None if there is none.
 
-    `transform` is that of the last axis, with the normalization of both. There is none on a CPU, where
-    workgroup memory is as slow as any other and two kernels do less.
+    `transform` is that of the last axis, with the normalization of both.
     """
-    return None if device_facts().is_cpu else build_plane_kernel(transform, plans.device_limits())
+    return build_plane_kernel(transform, plans.device_limits()) if get_planner().has_planes else None
 
 
 @store_all_results

@@ -1,1 +1,0 @@
-"""Convolutions: a transform, a product with a spectrum, and the inverse transform."""
