@@ -146,9 +146,10 @@ class Bins:
         index = vc.min(place.to_dtype(dtype.uint32), last).to_register("bin")
         part = (place - index.to_dtype(guess)).to_register()
         with vc.if_block(vc.all(inside, vc.any(part < self._margin, part > 1.0 - self._margin))):
-            with vc.while_block(vc.all(index > 0, compared < self._edges[index])):
+            # few rounds: written out, they take CPU drivers seconds to compile
+            with vc.while_block(vc.all(index > 0, compared < self._edges[index]), rolled=True):
                 index -= 1
-            with vc.while_block(vc.all(index < last, compared >= self._edges[index + 1])):
+            with vc.while_block(vc.all(index < last, compared >= self._edges[index + 1]), rolled=True):
                 index += 1
         return index
 
@@ -156,11 +157,20 @@ class Bins:
         """Return the last bin whose left edge is not above the element."""
         base = vc.new_uint_register(0)
         length = (self.count + 0).to_register()
-        with vc.while_block(length > 1):
+
+        def halve() -> None:
             half = (length >> 1).to_register()
             middle = (base + half).to_register()
             base[:] = vc.select(is_below(compared, self._edges[middle].to_register()), base, middle)
             length[:] = length - half
+
+        if self._binning.shared:
+            # a step with one bin left changes nothing
+            for _ in range(self._binning.shared.bit_length() - 1):
+                halve()
+        else:
+            with vc.while_block(length > 1):
+                halve()
         return base
 
 
