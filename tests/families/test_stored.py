@@ -49,6 +49,8 @@ checks = {
     "cumsum": (vd.cumsum(m).read(0), n.cumsum(), 0),
     "sort": (vd.sort(b).read(0), np.sort(x), 0),
     "long sort": (vd.sort(vd.asbuffer(np.tile(n, 20))).read(0), np.sort(np.tile(n, 20)), 0),
+    "histogram": (vd.histogram(b, 9)[0].read(0), np.histogram(x, 9)[0], 0),
+    "bincount": (vd.bincount(m).read(0), np.bincount(n), 0),
     "unique": (vd.unique(m).read(0), np.unique(n), 0),
     "matmul": (vd.matmul(b, vd.asbuffer(x.T.copy())).read(0), x @ x.T, 1e-3),
     "transpose": (vd.transpose(b).read(0), x.T, 0),

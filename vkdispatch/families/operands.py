@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.dlpack import suggest_conversion
-from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.annotations import Annotation, is_buffer
 from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
 from vkdispatch.families.arguments import Access
@@ -377,7 +377,7 @@ def _make_sink(tree: sources.Tree, value_type: DType) -> Sink:
 @memoize
 def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
     """Return how the map uses its arguments behind the value."""
-    if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
+    if not any(map(is_buffer, sink.annotations)):
         return tuple(Access() for _ in sink.annotations)
 
     from vkdispatch.families.accesses import find_accesses  # something is traced

@@ -82,10 +82,10 @@ class Call:
     """
 
     axes: tuple[int, ...]
-    keepdims: bool
-    out: Buffer[Any] | None
-    output_map: MappingFunction | OutputMap | None
-    graph: CommandGraph | None
+    keepdims: bool = False
+    out: Buffer[Any] | None = None
+    output_map: MappingFunction | OutputMap | None = None
+    graph: CommandGraph | None = None
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for an array of this shape."""

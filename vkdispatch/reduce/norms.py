@@ -234,7 +234,7 @@ def dot(
     if several and not isinstance(b, Buffer):
         raise ArgumentTypeError("b: expected a vd.Buffer if a has several axes, got a map")
     array = parse_operand(_make_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
-    call = Call((len(first.shape) - 1,), False, out, output_map, graph)
+    call = Call((len(first.shape) - 1,), out=out, output_map=output_map, graph=graph)
     if kind is dtypes.bool_:
         return reduce_array(array, make_truth(False), call)
     return reduce_array(array, make_sum(kind, wide_type(kind), kind), call)

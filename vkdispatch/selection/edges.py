@@ -1,6 +1,7 @@
 """The edges of bins: as given, from a range, or from the extremes of the elements."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,33 +10,24 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.record import record
-from vkdispatch.codegen.execution.registers import precise
+from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import is_recorded, read_queues
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, parse_output
-from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import LONG_INTEGERS, wide_type
-from vkdispatch.reduce.operations import ReduceOp
-from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.reduce.accumulators import Accumulator, Place, State, cast_value
+from vkdispatch.reduce.launching import Call, reduce_array
+from vkdispatch.reduce.moments import make_extreme
 from vkdispatch.selection.counting import Binning, search_edges, store_counts
 from vkdispatch.shader.copying import copyto
-from vkdispatch.shader.map import MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
 # ---- The smallest and the largest element of an array, in one pass, for the range of a histogram ---------
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    """Return the smaller of two values; NaN if one is NaN."""
-    if not dtype.is_float_dtype(a.var_type):
-        return vc.min(a, b)
-    return vc.select(vc.isnan(a), a, vc.select(vc.isnan(b), b, vc.min(a, b)))
 
 
 def _reverse_order(value: Any) -> Any:
@@ -43,27 +35,35 @@ def _reverse_order(value: Any) -> Any:
     return -value if dtype.is_float_dtype(value.var_type) else ~value
 
 
-def _smaller_of_both(a: Any, b: Any) -> Any:
-    x, y = a.to_register(), b.to_register()
-    return vc.to_dtype(x.var_type, _smaller(x.x, y.x), _smaller(x.y, y.y))
+@memoize
+def _make_extremes(kind: dtype.DType) -> Accumulator:
+    """Return the smallest and the largest value, in one pass; both are NaN if there is a NaN."""
+    pair = dtype.to_vector(kind, 2)
+    smallest = make_extreme(pair, largest=False)
 
+    def gather(values: Sequence[Any], _: Place) -> State:
+        numbers = [cast_value(value, kind).to_register() for value in values]
+        return smallest.merge_all([(number, _reverse_order(number)) for number in numbers])
 
-_SMALLEST = ReduceOp("smallest", _smaller_of_both, "inf")
-_SMALLER = ReduceOp("smaller", lambda x, y: vc.min(x, y), "inf")
+    def finish(state: State, _: Sequence[Any]) -> Any:
+        return vc.to_dtype(pair, state[0], _reverse_order(state[1]))
+
+    return replace(smallest, name="extremes", gather=gather, finish=finish)
 
 
 def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
-    """Return a buffer with the extremes, for `read_extremes` or a kernel.
+    """Return a buffer with the smallest and the largest element, for `read_extremes` or a kernel.
 
-    It has the smallest element, and the largest one with its order reversed (negated; integers with all bits
-    flipped). They are the two components of one element; for 64-bit integers, two elements. Both are NaN if
-    there is a NaN.
+    They are the two components of one element; for 64-bit integers, two elements. Both are NaN if there is a
+    NaN.
     """
-    reductions = [reduction.reduce_operand(x, graph) for reduction in _reductions(x.source)]
-    if len(reductions) == 1:
-        return reductions[0]
-    both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
-    _make_join_kernel(both.var_type)(both, *reductions, graph=graph)
+    kind = wide_type(x.var_type)
+    call = Call(tuple(range(len(x.shape))), graph=graph)
+    if kind not in LONG_INTEGERS:
+        return reduce_array(x, _make_extremes(dtype.uint32 if kind is dtype.bool_ else kind), call)
+    least, most = (reduce_array(x, make_extreme(kind, largest), call) for largest in (False, True))
+    both: Buffer[Any] = function_buffer(2, kind, context=x.context)
+    _make_join_kernel(kind)(both, least, most, graph=graph)
     return both
 
 
@@ -78,42 +78,9 @@ def _make_join_kernel(kind: dtype.DType) -> ShaderFunction:
     return trace_kernel("both_extremes", trace, buffers(both=kind, low=kind, high=kind), 1, 1)
 
 
-def read_extremes(extremes: Buffer[Any], kind: dtype.DType) -> list[tuple[Any, Any]]:
-    """Wait for the extremes on each queue, and return them as NumPy scalars of `wide_type(kind)`."""
-    is_float = dtype.is_float_dtype(wide_type(kind))
-    pairs = [pair.ravel() for pair in read_queues(extremes)]
-    return [(low, -high if is_float else ~high) for low, high in pairs]
-
-
-@memoize
-def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
-    kind = wide_type(source.out_type)
-    if kind is dtype.bool_:
-        kind = dtype.uint32
-
-    def element(variables: Any) -> Any:
-        value = source.elementwise().value(variables, mapped_index())
-        return vc.select(value, 1, 0) if value.var_type is dtype.bool_ else value
-
-    def low(*variables: Any) -> Any:
-        return element(variables)
-
-    def high(*variables: Any) -> Any:
-        return _reverse_order(element(variables))
-
-    def both(*variables: Any) -> Any:
-        value = element(variables).to_register()
-        return vc.to_dtype(dtype.to_vector(kind, 2), value, _reverse_order(value))
-
-    if kind in LONG_INTEGERS:
-        return tuple(_reduction(_SMALLER, source, kind, function) for function in (low, high))
-    return (_reduction(_SMALLEST, source, dtype.to_vector(kind, 2), both),)
-
-
-def _reduction(operation: ReduceOp, source: Source, kind: dtype.DType, function: Any) -> ReduceFunction:
-    return ReduceFunction(
-        operation, None, None, MappingFunction(list(source.annotations), kind, function), name="extremes"
-    )
+def read_extremes(extremes: Buffer[Any]) -> list[tuple[Any, Any]]:
+    """Wait for the extremes on each queue, and return them as NumPy scalars of `wide_type`."""
+    return [tuple(pair.ravel()) for pair in read_queues(extremes)]
 
 
 # ---- Edges of bins of equal width ------------------------------------------------------------------------
@@ -133,9 +100,9 @@ _GROUP = 256
 
 
 def make_edges(
-    extremes: Buffer[Any], source: dtype.DType, bins: int, kind: dtype.DType, graph: CommandGraph | None
+    extremes: Buffer[Any], bins: int, kind: dtype.DType, graph: CommandGraph | None
 ) -> Buffer[Any]:
-    """Return the edges of bins of equal width between the extremes of elements of dtype `source`.
+    """Return the edges of bins of equal width between the extremes of elements.
 
     They are numbers of `kind` (float16, float32 or float64) in a buffer of `wide_type(kind)`. If the extremes
     are not finite, the edges are not finite either.
@@ -143,14 +110,14 @@ def make_edges(
     context = extremes.context
     outer: Buffer[Any] = function_buffer(2, wide_type(kind), context=context)
     edges: Buffer[Any] = function_buffer(bins + 1, wide_type(kind), context=context)
-    _make_outer_kernel(extremes.var_type, wide_type(source), kind)(extremes, outer, graph=graph)
+    _make_outer_kernel(extremes.var_type, kind)(extremes, outer, graph=graph)
     _make_steps_kernel(kind)(outer, edges, bins, graph=graph)
     _make_edges_kernel(kind)(outer, edges, bins, graph=graph)
     return edges
 
 
 @store_results
-def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DType) -> ShaderFunction:
+def _make_outer_kernel(stored: dtype.DType, kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(extremes: Any, outer: Any) -> None:
@@ -159,7 +126,6 @@ def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DTy
             low, high = pair.x, pair.y
         else:
             low, high = extremes[0], extremes[1]
-        high = -high if dtype.is_float_dtype(source) else ~high
         first = low.to_dtype(wide).to_register()
         last = high.to_dtype(wide).to_register()
         with vc.if_block(first == last):
@@ -186,7 +152,7 @@ def _round_to_half(value: Any) -> Any:
     power = vc.max(vc.reinterpret(dtype.float32, bits), 2.0**-14).to_register()
     # a sum with it has as many fraction bits as float16 has for this exponent
     large = (power * (1.5 * 2.0**13)).to_register()
-    rounded = precise(precise(value + large) - large)
+    rounded = vc.precise(vc.precise(value + large) - large)
     beyond = vc.select(value > 0, vc.to_dtype(dtype.float32, math.inf), vc.to_dtype(dtype.float32, -math.inf))
     return vc.select(vc.abs(rounded) > 65504.0, beyond, rounded).to_register()
 
@@ -317,7 +283,7 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
         kind = dtype.from_numpy_dtype(
             np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers)
         )
-        edges = make_edges(find_extremes(x, graph), x.var_type, count, kind, graph)
+        edges = make_edges(find_extremes(x, graph), count, kind, graph)
         binning = Binning("uniform", edges.var_type, guess, _grid(kind))
         compared = edges
         if kind is not edges.var_type:
@@ -428,7 +394,7 @@ def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[n
     numbers = host_type(x.var_type)
     samples = [np.empty(0, numbers)]
     if range is None and x.size:
-        pairs = read_extremes(find_extremes(x, None), x.var_type)
+        pairs = read_extremes(find_extremes(x, None))
         for low, high in pairs:
             if not (np.isfinite(low) and np.isfinite(high)):
                 raise ArgumentValueError(

@@ -15,11 +15,9 @@ from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import agree_on_size, array_function, repeatable
 from vkdispatch.families.kernels import buffers, trace_kernel
-from vkdispatch.families.sources import identity_map
 from vkdispatch.families.stored import store_results
-from vkdispatch.families.tuning import memoize
-from vkdispatch.reduce.operations import SubgroupAdd
-from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.reduce.accumulators import make_sum
+from vkdispatch.reduce.launching import Call, reduce_array
 from vkdispatch.selection.counting import BinnedTask, Binning, count_bins, store_counts
 from vkdispatch.selection.edges import Bins, find_extremes, make_bins, read_extremes
 from vkdispatch.selection.tuning import parse_size
@@ -90,7 +88,7 @@ def bincount(
         bins = least if size is None else max(parse_int(size, "size", least=0), least)
     else:
         parse_size(size, graph, _UNKNOWN)
-        bins = _read_bins(_find_extremes(x, weights), x.var_type, least)
+        bins = _read_bins(_find_extremes(x, weights), least)
     return _count_numbers(x, weights, bins, output_map, graph)
 
 
@@ -117,10 +115,10 @@ def _find_extremes(x: operands.ArrayLike, weights: operands.ArrayLike | None) ->
     return find_extremes(_parse(x, weights), None)
 
 
-def _read_bins(extremes: Buffer[Any], kind: DType, least: int) -> int:
+def _read_bins(extremes: Buffer[Any], least: int) -> int:
     """Wait for the largest number, and return the number of counts."""
     sizes = []
-    for low, high in read_extremes(extremes, kind):
+    for low, high in read_extremes(extremes):
         if low < 0:
             raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
         if int(high) >= _MAX_BINS - 1:
@@ -278,15 +276,11 @@ def _store_zeros(counts: Buffer[Any], sink: operands.Output, graph: CommandGraph
 def _divide(
     counts: Buffer[Any], edges: Buffer[Any], sink: operands.Output, graph: CommandGraph | None
 ) -> Buffer[Any]:
-    total = _sum_reduction()(counts, graph=graph)
+    wide = dtype.float64
+    total = reduce_array(operands.parse_operand(counts), make_sum(wide, wide, wide), Call((0,), graph=graph))
     dense = operands.prepare_result(None, counts.shape, sink.out_type, counts.context)
     _make_divide_kernel(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
     return dense
-
-
-@memoize
-def _sum_reduction() -> ReduceFunction:
-    return ReduceFunction(SubgroupAdd, None, None, identity_map(dtype.float64), name="total", plain=True)
 
 
 @store_results
