@@ -130,7 +130,7 @@ _SORTS = (
         "the launches of GPUs over tiles",
         patch(
             _sort_launching._LongSort,
-            _run_by_runs=lambda self: self._run_by_tiles(
+            run_by_runs=lambda self: self._count_tiles(
                 _sort_plans.choose_tile(self._device, self._order.raw, self._payload_type)
             ),
         ),
@@ -514,7 +514,7 @@ _MOVES = (
         "sort serial blocks",
         "devices without votes: a workgroup sorts the rows that fit its tile",
         "CPUs' merge, an invocation for each row",
-        patch(_sort_plans, choose_form=lambda *_: _sort_plans.SortForm.MERGED),
+        patch(_sort_plans, choose_form=lambda *_, **__: _sort_plans.SortForm.MERGED),
         (on("sort", 1 << 14, 1000), on("sort", 1 << 17, 100)),
         also=patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
     ),

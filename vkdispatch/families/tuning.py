@@ -55,30 +55,31 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
 
 
 class PlanCache(Generic[_Result]):
-    """Plans by key. They are dropped when a number of the table changes that they depend on.
-
-    Attributes
-    ----------
-    plans
-        The plans of the present numbers.
-    """
+    """Plans by key. They are dropped when a number of the table changes that they depend on."""
 
     def __init__(self) -> None:
         """Start without plans."""
-        self.plans: dict[Any, _Result] = {}
-        self._edition: object = None
+        self._kept: tuple[object, dict[Any, _Result]] = None, {}
+
+    @property
+    def plans(self) -> dict[Any, _Result]:
+        """The plans of the present numbers."""
+        return self._kept[1]
 
     def find(self, table: "Table", key: Any, make: Callable[[], _Result]) -> _Result:
         """Return the plan under a key, made if there is none."""
-        if self._edition != table.edition:
-            self.plans.clear()
-            self._edition = table.edition
-        plan = self.plans.get(key)
+        present = table.edition
+        edition, plans = self._kept
+        if edition != present:
+            # another thread that is making a plan of earlier numbers keeps it with those
+            plans = {}
+            self._kept = present, plans
+        plan = plans.get(key)
         if plan is None:
             plan = make()
-            if len(self.plans) >= MAX_RESULTS:
-                self.plans.clear()
-            self.plans[key] = plan
+            if len(plans) >= MAX_RESULTS:
+                plans.clear()
+            plans[key] = plan
         return plan
 
 

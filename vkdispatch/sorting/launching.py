@@ -21,6 +21,7 @@ from vkdispatch.sorting.cpu import (
 )
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs, raw_type
 from vkdispatch.sorting.passes import PassForm, make_count_kernel, make_move_kernel, make_offsets_kernel
+from vkdispatch.sorting.planning import SortForm
 from vkdispatch.sorting.short_rows import MAX_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
 
@@ -110,16 +111,15 @@ def sort_rows(
     """
     device = device_facts()
     task = _Task(keys, order, rows, keys_to, positions_to, payload, graph)
-    form = (
-        planning.choose_form(device, order.raw, rows.count, rows.length)
-        if payload is None
-        else planning.SortForm.LONG
-    )
-    if form is planning.SortForm.LONG:
-        _LongSort(device, task).run()
-    elif form is planning.SortForm.SHORT:
+    has_payload = payload is not None
+    form = planning.choose_form(device, order.raw, rows.count, rows.length, has_payload=has_payload)
+    if form is SortForm.TILES:
+        _LongSort(device, task).run_by_tiles()
+    elif form is SortForm.RUNS:
+        _LongSort(device, task).run_by_runs()
+    elif form is SortForm.SHORT:
         _sort_short(task)
-    elif form is planning.SortForm.MERGED:
+    elif form is SortForm.MERGED:
         _merge_rows(task)
     else:
         _sort_blocks(device, task)
@@ -127,7 +127,7 @@ def sort_rows(
 
 def is_long(order: Order, rows: Rows) -> bool:
     """Whether rows take several launches, with the keys and what is moved with them in memory between."""
-    return planning.choose_form(device_facts(), order.raw, rows.count, rows.length) is planning.SortForm.LONG
+    return planning.choose_form(device_facts(), order.raw, rows.count, rows.length) in planning.LONG_FORMS
 
 
 def _sort_short(task: _Task) -> None:
@@ -188,18 +188,14 @@ class _LongSort:
         self._payload_type = task.payload_type
         self._counter = planning.counter_type(task.rows.length)
 
-    def run(self) -> None:
-        """Queue all launches."""
-        if self._device.is_cpu:
-            self._run_by_runs()
-            return
-        tile = planning.choose_sweep_tile(
-            self._device, self._order.raw, self._payload_type, self._rows.length
-        )
+    def run_by_tiles(self) -> None:
+        """Queue all launches, over tiles of keys."""
+        key, payload = self._order.raw, self._payload_type
+        tile = planning.choose_sweep_tile(self._device, key, payload, self._rows.length)
         if tile is None:
-            self._run_by_tiles(planning.choose_tile(self._device, self._order.raw, self._payload_type))
+            self._count_tiles(planning.choose_tile(self._device, key, payload))
         else:
-            self._run_sweeps(tile)
+            self._sweep_tiles(tile)
 
     def _list_passes(self, tile: TileForm) -> Iterator[_Pass]:
         task, order, rows, kind = self._task, self._order, self._rows, self._payload_type
@@ -210,9 +206,10 @@ class _LongSort:
         if payload is not None and share_memory(payload, task.positions_to) and len(digits) % 2:
             payload = _copy(payload, self._graph)
         key_targets = _list_targets(rows.size, order.raw, task.keys_to, len(digits))
+        key_sources = [keys, *key_targets]
         payload_targets = self._list_payload_targets(len(digits))
         for number, digit in enumerate(digits):
-            is_last = number == len(digits) - 1
+            targets = key_targets[number : number + 1]
             form = PassForm(
                 tile,
                 order,
@@ -220,17 +217,14 @@ class _LongSort:
                 self._counter,
                 payload=kind,
                 makes_positions=kind is not None and payload is None,
-                writes_keys=not is_last or task.keys_to is not None,
-                is_wide=task.is_wide and is_last,
+                writes_keys=bool(targets),
+                is_wide=task.is_wide and number == len(digits) - 1,
             )
-            buffers: list[AnyBuffer] = [key_targets[number]] if form.writes_keys else []
             if payload_targets is not None:
-                if payload is not None:
-                    buffers.append(payload)
+                read = [] if payload is None else [payload]
                 payload = payload_targets[number]
-                buffers.append(payload)
-            yield _Pass(number, digit, form, keys, buffers)
-            keys = key_targets[number]
+                targets += [*read, payload]
+            yield _Pass(number, digit, form, key_sources[number], targets)
 
     def _list_payload_targets(self, passes: int) -> list[AnyBuffer] | None:
         """Return where each pass writes the payload; None without a payload."""
@@ -241,9 +235,9 @@ class _LongSort:
             return _list_targets(self._rows.size, kind, end, passes)
         # the result has another type, so only the last pass writes to it
         assert end is not None
-        return [*(_list_targets(self._rows.size, kind, None, passes)[:-1] if passes > 1 else []), end]
+        return [*_list_targets(self._rows.size, kind, None, passes), end]
 
-    def _run_by_tiles(self, tile: TileForm) -> None:
+    def _count_tiles(self, tile: TileForm) -> None:
         rows, counter, graph = self._rows, self._counter, self._graph
         passes = self._list_passes(tile)
         tiles = -(-rows.length // tile.tile)
@@ -259,7 +253,8 @@ class _LongSort:
             move = make_move_kernel(step.form)
             move(step.keys, counts, totals, *step.buffers, *shape, shift, graph=graph)
 
-    def _run_by_runs(self) -> None:
+    def run_by_runs(self) -> None:
+        """Queue all launches, over runs of keys."""
         order, rows, counter, graph = self._order, self._rows, self._counter, self._graph
         plan = planning.plan_runs(self._device, order.part_bits, rows.length)
         shape = (rows.count, plan.runs, plan.run, plan.last)
@@ -276,7 +271,7 @@ class _LongSort:
             move = make_move_runs_kernel(step.form)
             move(step.keys, counters, totals, *step.buffers, *shape, shift, graph=graph)
 
-    def _run_sweeps(self, tile: TileForm) -> None:
+    def _sweep_tiles(self, tile: TileForm) -> None:
         rows, graph = self._rows, self._graph
         digits = self._order.digits(tile.width)
         tiles = -(-rows.length // tile.tile)
@@ -310,15 +305,15 @@ class _LongSort:
 
 
 def _list_targets(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
-    """Return where each pass writes: to `end` and to another buffer in turn, the last pass to `end`."""
-    if passes == 1 and end is not None:
-        return [end]
-    other: AnyBuffer = function_buffer(size, kind)
-    # without `end` the last pass writes nothing
-    last = end
-    if last is None:
-        last = function_buffer(size, kind) if passes > 2 else other
-    return [last if (passes - 1 - number) % 2 == 0 else other for number in range(passes)]
+    """Return where each pass writes: to `end` and to another buffer in turn, the last pass to `end`.
+
+    Without `end` the last pass writes nothing, and two other buffers take turns.
+    """
+    turns: list[AnyBuffer] = [] if end is None else [end]
+    writing = passes if turns else passes - 1
+    while len(turns) < min(writing, 2):
+        turns.append(function_buffer(size, kind))
+    return [turns[(writing - 1 - number) % 2] for number in range(writing)]
 
 
 def _copy(keys: AnyBuffer, graph: CommandGraph | None) -> AnyBuffer:

@@ -109,22 +109,30 @@ class SortForm(Enum):
     SHORT = "an invocation for each key"
     BLOCKS = "a workgroup for as many rows as fit"
     MERGED = "an invocation for each row"
-    LONG = "launches for each digit"
+    TILES = "launches for each digit, with a workgroup for each tile"
+    RUNS = "launches for each digit, with an invocation for each run"
 
 
-def choose_form(device: DeviceFacts, key: DType, count: int, length: int) -> SortForm:
-    """Return how `count` rows of `length` keys of a raw type are sorted."""
+# Those that have the keys, and what is moved with them, in memory between launches.
+LONG_FORMS = (SortForm.TILES, SortForm.RUNS)
+
+
+def choose_form(
+    device: DeviceFacts, key: DType, count: int, length: int, *, has_payload: bool = False
+) -> SortForm:
+    """Return how `count` rows of `length` keys of a raw type are sorted; with a payload, `LONG_FORMS`."""
     size = count * length
     is_countable = size < 1 << 31
-    if not device.is_cpu:
-        if length <= tuning.short and is_countable:
-            return SortForm.SHORT
-        return SortForm.LONG if choose_block(device, key, length) is None else SortForm.BLOCKS
-    if is_countable and (length < tuning.merge_short or size * length <= tuning.short_work):
+    if device.is_cpu:
+        is_short = is_countable and (length < tuning.merge_short or size * length <= tuning.short_work)
+        is_merged = count >= tuning.merge_rows and length <= tuning.merge_long
+        form = SortForm.SHORT if is_short else SortForm.MERGED if is_merged else SortForm.RUNS
+        return SortForm.RUNS if has_payload else form
+    if has_payload:
+        return SortForm.TILES
+    if length <= tuning.short and is_countable:
         return SortForm.SHORT
-    if count >= tuning.merge_rows and length <= tuning.merge_long:
-        return SortForm.MERGED
-    return SortForm.LONG
+    return SortForm.TILES if choose_block(device, key, length) is None else SortForm.BLOCKS
 
 
 def choose_block(device: DeviceFacts, key: DType, length: int) -> TileForm | None:
