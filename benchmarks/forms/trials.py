@@ -30,9 +30,7 @@ from benchmarks.forms.without import (
     find_small_plane,
     patch,
     patch_transforms,
-    plan_as_gpu,
     plan_by_digits,
-    plan_vector_as_matrix,
     split_single_rows,
 )
 from vkdispatch.base.record import replace
@@ -170,7 +168,7 @@ _PRODUCTS = (
         "matmul vector",
         "products with a vector, at the speed of memory",
         "tiles",
-        patch(_products, _plan_vector=_products._plan_tiles),
+        patch(_products, _plan_vector=_products._plan_matrices),
         (
             product((4096, 4096), (4096,)),
             product((4096,), (4096, 4096)),
@@ -183,14 +181,14 @@ _PRODUCTS = (
         "matmul lines as vector",
         "CPUs: products with a vector without barriers",
         "the kernel of GPUs",
-        patch(_products, _plan_vector=plan_as_gpu(_products._plan_vector)),
+        patch(_products, _plan_lines=_products._plan_vector),
         cpu=_VECTORS,
     ),
     Trial(
         "matmul lines",
         "CPUs: products with a vector",
         "panels of matrices",
-        patch(_products, _plan_vector=plan_vector_as_matrix),
+        patch(_products, _plan_lines=_products._plan_panels),
         cpu=_VECTORS,
     ),
     Trial(

@@ -12,7 +12,7 @@ from benchmarks.forms.calls import patch_attributes
 from vkdispatch.base.record import replace
 
 # Not by name: some names of modules are names of functions in their packages as well.
-_products, _scans = import_module("vkdispatch.matrices.plans"), import_module("vkdispatch.scans.planning")
+_scans = import_module("vkdispatch.scans.planning")
 _topk, _selection = (import_module(f"vkdispatch.selection.{name}") for name in ("topk", "tuning"))
 _passes, _transposing = (
     import_module("vkdispatch.fft.plan.passes"),
@@ -46,20 +46,6 @@ def patch_transforms(module: Any, **attributes: Any) -> Callable[[], AbstractCon
 def change(table: Any, **numbers: Any) -> Callable[[], AbstractContextManager[None]]:
     """Return what changes numbers of a tuning table for a while."""
     return lambda: table.change(**numbers)
-
-
-def plan_as_gpu(function: Any) -> Any:
-    """Return a planner of products that takes CPUs for GPUs."""
-    return lambda request: function(replace(request, device=replace(request.device, is_cpu=False)))
-
-
-def plan_vector_as_matrix(request: Any) -> Any:
-    """Return the plan of a product with a vector as that of matrices."""
-    if request.device.is_cpu:
-        form = _products.choose_panel_form(request.kind, request.sink, request.sizes, request.device)
-        if _products.fits_panels(form, request.sizes):
-            return _products._plan_panels(request, form)
-    return _products._plan_tiles(request)
 
 
 def find_by_digits(keys: Any, order: Any, rows: Any, k: int, plan: Any, graph: Any) -> Any:

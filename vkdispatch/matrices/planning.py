@@ -57,7 +57,7 @@ _TILES_8 = (
     Tile(16, 16, 16, 2, 2, 2, 4.0),
 )
 _TILES_16 = (Tile(32, 32, 8, 4, 4, 2, 6.0), Tile(16, 16, 8, 2, 2, 2, 9.0))
-_TILES_CPU = (Tile(16, 16, 16, 2, 2, 1, 1.0),)
+_TILE_CPU = Tile(16, 16, 16, 2, 2, 1, 1.0)
 _TILES_COOPERATIVE = (
     SubgroupTile(128, 128, 64, 64, 64, 1.0),
     SubgroupTile(64, 128, 64, 32, 64, 1.3),
@@ -81,8 +81,8 @@ class Tuning(Table, family="matrices"):
     tiles_8 = Number(_TILES_8, (_TILES_8, _TILES_8[1:]), changes_rounding=True)
     # Tiles for sums of 16 bytes.
     tiles_16 = Number(_TILES_16, (_TILES_16, _TILES_16[1:]), changes_rounding=True)
-    # Tiles on CPUs, whose compilers take long for large ones.
-    tiles_cpu = Number(_TILES_CPU, found_on=LLVMPIPE)
+    # The tile on CPUs, whose compilers take long for large ones.
+    tile_cpu = Number(_TILE_CPU, found_on=LLVMPIPE)
     # The most elements of a sum that one invocation adds up: CPU drivers end long loops.
     chunk_cpu = Number(32768, found_on=LLVMPIPE)
     # Invocations of a workgroup of panels or lines, if they can exchange values. A power of two.
@@ -156,43 +156,42 @@ _SMALL_LENGTH = 4096
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
-_CPU_SLOTS = 8
-
-
 def is_small(sizes: Sizes) -> bool:
     """Whether one invocation computes each element of the result."""
     side = max(sizes.rows, sizes.columns)
     return side <= _SMALL_SIDE and sizes.length <= _SMALL_LENGTH and (sizes.batches > 1 or sizes.length <= 64)
 
 
-def choose_tile(sizes: Sizes, item: int, *, cpu: bool) -> tuple[Tile, Sizes]:
+def choose_tile(sizes: Sizes, item: int) -> tuple[Tile, Sizes]:
     """Return the tile for sums of `item` bytes, and the sizes with their parts."""
     known = {4: tuning.tiles_4, 8: tuning.tiles_8, 16: tuning.tiles_16}[item]
-    known = (tuning.tiles_cpu if cpu else ()) or known
-    slots = _CPU_SLOTS if cpu else tuning.slots
-    return _choose_best(known, sizes, slots, slots / tuning.rate, item, cpu=cpu)
+    return _choose_best(known, sizes, tuning.slots, tuning.slots / tuning.rate, item)
+
+
+def choose_cpu_tile(sizes: Sizes) -> tuple[Tile, Sizes]:
+    """Return the tile on CPUs, and the sizes with their parts."""
+    return tuning.tile_cpu, split_chunks(sizes, tuning.tile_cpu.step)
 
 
 def choose_cooperative_tile(sizes: Sizes) -> tuple[SubgroupTile, Sizes]:
     """Return the tile of cooperative matrices, and the sizes with their parts."""
     slots = tuning.slots_cooperative
     one = slots / tuning.rate_cooperative
-    return _choose_best(tuning.tiles_cooperative, sizes, slots, one, 4, cpu=False)
+    return _choose_best(tuning.tiles_cooperative, sizes, slots, one, 4)
 
 
 _Shape = TypeVar("_Shape", Tile, SubgroupTile)
 
 
 def _choose_best(
-    known: tuple[_Shape, ...], sizes: Sizes, slots: int, one: float, item: int, *, cpu: bool
+    known: tuple[_Shape, ...], sizes: Sizes, slots: int, one: float, item: int
 ) -> tuple[_Shape, Sizes]:
     """Return the shape with the least time; `one` is the time of a multiplication in a slot at cost 1."""
-    least = -(-sizes.length // tuning.chunk_cpu) if cpu else 1
     best: tuple[float, _Shape, int] | None = None
     for tile in known:
         count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches
-        most = max(sizes.length // (4 * tile.step), least, 1)
-        for splits in (least,) if cpu else _SPLITS:
+        most = max(sizes.length // (4 * tile.step), 1)
+        for splits in _SPLITS:
             if splits > most:
                 break
             steps = -(-sizes.length // (splits * tile.step))
@@ -211,6 +210,11 @@ def split_length(sizes: Sizes, splits: int, unit: int) -> Sizes:
     share = -(-sizes.length // splits)
     chunk = -(-share // unit) * unit
     return replace(sizes, splits=-(-sizes.length // chunk), chunk=min(chunk, sizes.length))
+
+
+def split_chunks(sizes: Sizes, unit: int) -> Sizes:
+    """Return sizes whose length has parts that an invocation on a CPU adds up; see `split_length`."""
+    return split_length(sizes, -(-sizes.length // tuning.chunk_cpu), unit)
 
 
 def choose_lanes_along(sizes: Sizes, together: int) -> tuple[int, Sizes]:

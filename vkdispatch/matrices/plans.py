@@ -102,15 +102,10 @@ def _plan_product(request: Request) -> Plan:
         return Plan(request, None, splits=0, parts=_make_parts_kernel(request, sizes))
     if planning.is_small(sizes):
         return Plan(request, make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
-    if min(sizes.rows, sizes.columns) == 1:
-        return _plan_vector(request)
+    has_vector = min(sizes.rows, sizes.columns) == 1
     if request.device.is_cpu:
-        form = choose_panel_form(request.kind, request.sink, sizes, request.device)
-        if fits_panels(form, sizes):
-            return _plan_panels(request, form)
-        return _plan_tiles(request)
-    device = _find_product(request)
-    return _plan_tiles(request) if device is None else _plan_cooperative(request, device)
+        return _plan_lines(request) if has_vector else _plan_panels(request)
+    return _plan_vector(request) if has_vector else _plan_matrices(request)
 
 
 def _make_plan(request: Request, kernel: ShaderFunction, sizes: Sizes, *together: int) -> Plan:
@@ -133,11 +128,13 @@ def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
     return Factors(a, b, *swapped, request.kind, request.sink, sizes.splits > 1)
 
 
-def _plan_panels(request: Request, form: PanelForm) -> Plan:
-    sizes = planning.split_length(
-        request.sizes, -(-request.sizes.length // planning.tuning.chunk_cpu), form.step
-    )
-    sink = request.sink
+def _plan_panels(request: Request) -> Plan:
+    """Return the plan on CPUs, which copies operands to panels if they fit."""
+    sizes, sink = request.sizes, request.sink
+    form = choose_panel_form(request.kind, sink, sizes, request.device)
+    if not fits_panels(form, sizes):
+        return _plan_tiles(request, *planning.choose_cpu_tile(sizes))
+    sizes = planning.split_chunks(sizes, form.step)
     plain = sink.mapping is None and sink.out_type is form.kind
     parts = None if plain and sizes.splits == 1 else _make_parts_kernel(request, sizes)
     return Plan(
@@ -145,8 +142,15 @@ def _plan_panels(request: Request, form: PanelForm) -> Plan:
     )
 
 
-def _plan_tiles(request: Request) -> Plan:
-    tile, sizes = planning.choose_tile(request.sizes, request.kind.item_size, cpu=request.device.is_cpu)
+def _plan_matrices(request: Request) -> Plan:
+    """Return the plan on GPUs."""
+    device = _find_product(request)
+    if device is not None:
+        return _plan_cooperative(request, device)
+    return _plan_tiles(request, *planning.choose_tile(request.sizes, request.kind.item_size))
+
+
+def _plan_tiles(request: Request, tile: planning.Tile, sizes: Sizes) -> Plan:
     together = [
         _choose_together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
@@ -175,7 +179,29 @@ def _choose_together(source: Source, sizes: Sizes, *, along: bool, side: int, mo
     return source.together if fits and source.together <= most else 1
 
 
-def _plan_vector(request: Request) -> Plan:
+@record
+class _Sides:
+    """A product of a matrix and a vector.
+
+    Attributes
+    ----------
+    has_matrix_b
+        Whether the matrix is the second operand.
+    along
+        Whether its rows in memory have the length that is summed.
+    together
+        Elements of the matrix that a load takes.
+    both
+        Elements of each operand that a load takes.
+    """
+
+    has_matrix_b: bool
+    along: bool
+    together: int
+    both: tuple[int, int]
+
+
+def _find_sides(request: Request) -> _Sides:
     sizes = request.sizes
     has_matrix_b = sizes.rows == 1 and sizes.columns > 1
     matrix, vector = (request.b, request.a) if has_matrix_b else (request.a, request.b)
@@ -188,16 +214,27 @@ def _plan_vector(request: Request) -> Plan:
         together = 1
     of_vector = together if along else 1
     both = (of_vector, together) if has_matrix_b else (together, of_vector)
-    if request.device.is_cpu:
-        lanes = planning.choose_cpu_lanes(request.device)
-        count, sizes = planning.choose_lines(sizes, lanes, together, along=along)
-        line = LineForm(_make_factors(request, sizes, *both), has_matrix_b, along, lanes, count)
-        return _make_plan(request, make_line_kernel(line), sizes, *both)
-    lanes, sizes = (planning.choose_lanes_along if along else planning.choose_lanes_across)(sizes, together)
-    form = VectorForm(
-        _make_factors(request, sizes, *both), has_matrix_b, along, lanes, planning.tuning.unroll
-    )
-    return _make_plan(request, make_vector_kernel(form), sizes, *both)
+    return _Sides(has_matrix_b, along, together, both)
+
+
+def _plan_vector(request: Request) -> Plan:
+    """Return the plan of a product with a vector on GPUs."""
+    sides = _find_sides(request)
+    choose = planning.choose_lanes_along if sides.along else planning.choose_lanes_across
+    lanes, sizes = choose(request.sizes, sides.together)
+    factors = _make_factors(request, sizes, *sides.both)
+    form = VectorForm(factors, sides.has_matrix_b, sides.along, lanes, planning.tuning.unroll)
+    return _make_plan(request, make_vector_kernel(form), sizes, *sides.both)
+
+
+def _plan_lines(request: Request) -> Plan:
+    """Return the plan of a product with a vector on CPUs."""
+    sides = _find_sides(request)
+    lanes = planning.choose_cpu_lanes(request.device)
+    count, sizes = planning.choose_lines(request.sizes, lanes, sides.together, along=sides.along)
+    factors = _make_factors(request, sizes, *sides.both)
+    form = LineForm(factors, sides.has_matrix_b, sides.along, lanes, count)
+    return _make_plan(request, make_line_kernel(form), sizes, *sides.both)
 
 
 def _find_product(request: Request) -> MatrixProduct | None:
