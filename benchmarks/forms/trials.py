@@ -80,8 +80,6 @@ class Trial(NamedTuple):
 # ---- The trials ------------------------------------------------------------------------------------------
 
 
-_as_gpu = patch(_topk, device_facts=lambda context=None: replace(device_facts(context), is_cpu=False))
-
 _LONG = (on("sort", 1 << 20), on("argsort", 1 << 17), on("sort", 3, 10000))
 
 _SORTS = (
@@ -380,7 +378,7 @@ _SELECTIONS = (
         "topk runs",
         "CPUs: invocations collect the candidates of runs",
         "workgroups flag the candidates of tiles",
-        _as_gpu,
+        patch(_topk, _RunNarrowing=_topk._Narrowing),
         cpu=_FIRST,
     ),
     Trial(

@@ -7,7 +7,6 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-import vkdispatch as vd
 from benchmarks.forms.calls import patch_attributes
 from vkdispatch.base.record import replace
 
@@ -50,30 +49,12 @@ def change(table: Any, **numbers: Any) -> Callable[[], AbstractContextManager[No
 
 def find_by_digits(keys: Any, order: Any, rows: Any, k: int, plan: Any, graph: Any) -> Any:
     """Return candidates as `topk.find_candidates`, by the radix select alone."""
-    module = import_module("vkdispatch.selection.topk_candidates")
-    uint32 = vd.uint32
-    together = module.choose_together(order, rows.count, rows.length)
-    group = _selection.choose_group(_selection.tuning.sample_group)
-    form = module.NarrowForm(order, group, together, _selection.tuning.sample_loads)
-    tiles = -(-rows.length // form.tile)
-    shape, limits = (rows.count, tiles, rows.length), (k, k)
-
-    def words(size: int) -> Any:
-        return _topk.function_buffer(size, uint32)
-
-    starts = words(rows.count * tiles + 1)
+    narrowing = _topk._Narrowing(keys, order, rows, (k, k), graph)
+    count, parts, _ = narrowing._shape
+    starts = narrowing._words(count * parts + 1)
     _topk.clear_buffer(starts, graph)
-    candidates, positions = _topk.function_buffer(rows.count * k, order.raw), words(rows.count * k)
-    states = _topk._select_code(keys, form, starts, limits, shape, keys.context, graph)
-    flags, sums = words(2 * rows.count * tiles * form.group), words(2 * rows.count * tiles)
-    module.make_exact_kernel(form)(
-        keys, keys, flags, sums, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    places = _topk.exclusive_sum(sums, graph=graph)
-    module.make_collect_exactly_kernel(form)(
-        keys, flags, places, candidates, positions, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    return candidates, positions
+    narrowing.collect_exactly(starts, narrowing.select_code(starts))
+    return narrowing.targets
 
 
 def plan_by_digits(length: int, k: int) -> Any:

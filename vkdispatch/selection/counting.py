@@ -14,7 +14,7 @@ from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
+from vkdispatch.selection.tuning import choose_group, find_planner, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- The bin of an element, in kernels -------------------------------------------------------------------
@@ -238,11 +238,7 @@ def make_stream(*operands: Operand) -> Stream:
     sources = [operand.source for operand in operands]
     if len({source.together for source in sources}) > 1:
         sources = [source.elementwise() for source in sources]
-    together = sources[0].together
-    unroll = choose_loads(
-        on_gpu=tuning.stream_loads * (1 if together > 1 else 2),
-        on_cpu=2 if together <= tuning.stream_few_cpu else 1,
-    )
+    unroll = find_planner().choose_stream_loads(sources[0].together)
     return Stream(tuple(sources), choose_group(tuning.stream_group), unroll)
 
 
@@ -252,8 +248,7 @@ def stream_values(stream: Stream, operands: Sequence[Operand]) -> tuple[Any, ...
     loads = size // stream.together
     chunk = stream.group * stream.unroll
     full, rest = divmod(loads, chunk)
-    most = tuning.stream_groups_cpu if device_facts().is_cpu else tuning.stream_groups
-    groups = max(1, min(full + (rest > 0), most))
+    groups = max(1, min(full + (rest > 0), find_planner().stream_groups))
     arrays = [argument for operand in operands for argument in operand.arguments]
     views = [
         operand.arguments[position]

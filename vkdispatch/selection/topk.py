@@ -8,7 +8,6 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -77,64 +76,137 @@ def plan_narrowing(length: int, k: int) -> Plan | None:
 def find_candidates(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return `plan.room` candidates for the first k elements of each row, and their positions.
-
-    GPUs flag the candidates of tiles. CPU drivers, where workgroups that return at once are expensive, count
-    those of runs.
-    """
-    context = keys.context
-    together = topk_candidates.choose_together(order, rows.count, rows.length)
-    form = topk_candidates.NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
-    has_runs = device_facts(context).is_cpu
-    parts = -(-rows.length // (topk_rows.RUN if has_runs else form.tile))
-    shape = (rows.count, parts, rows.length)
-    limits = (k, plan.room)
-
-    def words(count: int) -> Buffer[Any]:
-        return function_buffer(count, dtype.uint32, context=context)
-
+    """Return `plan.room` candidates for the first k elements of each row, and their positions."""
+    narrowing = (_RunNarrowing if device_facts(keys.context).is_cpu else _Narrowing)(
+        keys, order, rows, (k, plan.room), graph
+    )
     bounds = _find_bounds(keys, order, rows, plan, graph)
-    bits = () if has_runs else (words(rows.count * parts * form.group),)
-    sums = words(rows.count * parts)
-    if has_runs:
-        topk_rows.make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
-    else:
-        topk_candidates.make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
-    starts = exclusive_sum(sums, graph=graph)
-    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
-    positions = words(rows.count * plan.room)
-    topk_candidates.make_pad_kernel(form, _last_words(order))(
-        candidates, positions, starts, *limits, parts, graph=graph
-    )
-    targets = (candidates, positions)
-    if has_runs:
-        topk_rows.make_collect_runs_kernel(form)(keys, starts, *targets, bounds, *limits, *shape, graph=graph)
-    else:
-        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *targets, *limits, *shape, graph=graph)
-    # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
-    states = _select_code(keys, form, starts, limits, shape, context, graph)
-    if has_runs:
-        sums = words(2 * rows.count * parts)
-        topk_rows.make_count_runs_exactly_kernel(form)(
-            keys, sums, states, starts, *limits, *shape, graph=graph
+    starts = exclusive_sum(narrowing.count(bounds), graph=graph)
+    narrowing.collect(starts)
+    # the following launches do nothing in rows whose sample was good
+    narrowing.collect_exactly(starts, narrowing.select_code(starts))
+    return narrowing.targets
+
+
+class _Narrowing:
+    """The launches that narrow rows down, on GPUs: they flag the candidates of tiles.
+
+    Attributes
+    ----------
+    form
+        What the kernels are specialised for.
+    limits
+        The number of wanted elements, and the room for candidates of a row.
+    targets
+        The candidates and their positions.
+    """
+
+    def __init__(
+        self, keys: Buffer[Any], order: Order, rows: Rows, limits: tuple[int, int], graph: CommandGraph | None
+    ) -> None:
+        self._keys, self._order, self._rows, self.limits, self._graph = keys, order, rows, limits, graph
+        self._together = topk_candidates.choose_together(order, rows.count, rows.length)
+        self.form = self._make_form(tuning.sample_group)
+        self._shape = self._divide(self.form)
+        room = rows.count * limits[1]
+        candidates: Buffer[Any] = function_buffer(room, order.raw, context=keys.context)
+        self.targets = candidates, self._words(room)
+
+    def _make_form(self, group: int) -> topk_candidates.NarrowForm:
+        return topk_candidates.NarrowForm(
+            self._order, choose_group(group), self._together, tuning.sample_loads
         )
-        places = exclusive_sum(sums, graph=graph)
-        collect = topk_rows.make_collect_runs_exactly_kernel(form)
-        collect(keys, places, *targets, states, starts, *limits, *shape, graph=graph)
-        return targets
-    exact = topk_candidates.NarrowForm(
-        order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads
-    )
-    tiles = -(-rows.length // exact.tile)
-    shape = (rows.count, tiles, rows.length)
-    flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
-    topk_candidates.make_exact_kernel(exact)(
-        keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph
-    )
-    places = exclusive_sum(sums, graph=graph)
-    collect = topk_candidates.make_collect_exactly_kernel(exact)
-    collect(keys, flags, places, *targets, states, starts, parts, *limits, *shape, graph=graph)
-    return targets
+
+    def _divide(self, form: topk_candidates.NarrowForm) -> tuple[int, int, int]:
+        """Return the number of rows, the parts of each, and the length of rows."""
+        return self._rows.count, -(-self._rows.length // form.tile), self._rows.length
+
+    def _words(self, count: int) -> Buffer[Any]:
+        return function_buffer(count, dtype.uint32, context=self._keys.context)
+
+    def count(self, bounds: Buffer[Any]) -> Buffer[Any]:
+        """Return how many elements of each part are up to the bound of their row."""
+        parts = self._shape[0] * self._shape[1]
+        self._bits, sums = self._words(parts * self.form.group), self._words(parts)
+        kernel = topk_candidates.make_flag_kernel(self.form)
+        kernel(self._keys, self._keys, self._bits, sums, bounds, *self._shape, graph=self._graph)
+        return sums
+
+    def collect(self, starts: Buffer[Any]) -> None:
+        """Collect these elements of rows whose sample was good, and fill the room after them."""
+        self._pad(starts)
+        kernel = topk_candidates.make_collect_kernel(self.form)
+        kernel(self._keys, self._bits, starts, *self.targets, *self.limits, *self._shape, graph=self._graph)
+
+    def _pad(self, starts: Buffer[Any]) -> None:
+        kernel = topk_candidates.make_pad_kernel(self.form, _last_words(self._order))
+        kernel(*self.targets, starts, *self.limits, self._shape[1], graph=self._graph)
+
+    def select_code(self, starts: Buffer[Any]) -> Buffer[Any]:
+        """Return the code of the k-th element of each row, and how many candidates have that code."""
+        form, graph, (rows, _, length) = self.form, self._graph, self._shape
+        states = self._words(rows * (form.parts + 1))
+        topk_candidates.make_begin_kernel(form.parts)(states, self.limits[0], graph=graph)
+        counts = self._words(rows * topk_candidates.BINS)
+        clear_buffer(counts, graph)
+        groups = max(1, min(self._limit_groups() // rows, -(-length // (8 * form.group))))
+        numbers = (*self.limits, groups, *self._shape)
+        for digit in form.digits:
+            count = topk_candidates.make_count_kernel(form, digit)
+            count(self._keys, counts, states, starts, *numbers, graph=graph)
+            topk_candidates.make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
+        return states
+
+    def _limit_groups(self) -> int:
+        """Return the most workgroups that count digits."""
+        return tuning.digit_groups
+
+    def collect_exactly(self, starts: Buffer[Any], states: Buffer[Any]) -> None:
+        """Collect the first elements of rows whose sample was not good."""
+        form = self._make_form(tuning.sample_exact_group)  # few workgroups, most of which do nothing
+        shape = self._divide(form)
+        parts = 2 * shape[0] * shape[1]
+        flags, sums = self._words(parts * form.group), self._words(parts)
+        numbers = (self._shape[1], *self.limits, *shape)
+        topk_candidates.make_exact_kernel(form)(
+            self._keys, self._keys, flags, sums, states, starts, *numbers, graph=self._graph
+        )
+        places = exclusive_sum(sums, graph=self._graph)
+        collect = topk_candidates.make_collect_exactly_kernel(form)
+        collect(self._keys, flags, places, *self.targets, states, starts, *numbers, graph=self._graph)
+
+
+class _RunNarrowing(_Narrowing):
+    """The same on CPU drivers, where workgroups that return at once are expensive: it counts runs."""
+
+    def _divide(self, form: topk_candidates.NarrowForm) -> tuple[int, int, int]:
+        return self._rows.count, -(-self._rows.length // topk_rows.RUN), self._rows.length
+
+    def count(self, bounds: Buffer[Any]) -> Buffer[Any]:
+        self._bounds, sums = bounds, self._words(self._shape[0] * self._shape[1])
+        kernel = topk_rows.make_count_runs_kernel(self.form)
+        kernel(self._keys, sums, bounds, *self._shape, graph=self._graph)
+        return sums
+
+    def collect(self, starts: Buffer[Any]) -> None:
+        self._pad(starts)
+        kernel = topk_rows.make_collect_runs_kernel(self.form)
+        numbers = (*self.limits, *self._shape)
+        kernel(self._keys, starts, *self.targets, self._bounds, *numbers, graph=self._graph)
+
+    def _limit_groups(self) -> int:
+        rows, _, length = self._shape
+        return max(tuning.digit_groups_cpu, rows * -(-length // (_MAX_ROUNDS * self.form.group)))
+
+    def collect_exactly(self, starts: Buffer[Any], states: Buffer[Any]) -> None:
+        sums = self._words(2 * self._shape[0] * self._shape[1])
+        numbers = (*self.limits, *self._shape)
+        topk_rows.make_count_runs_exactly_kernel(self.form)(
+            self._keys, sums, states, starts, *numbers, graph=self._graph
+        )
+        places = exclusive_sum(sums, graph=self._graph)
+        collect = topk_rows.make_collect_runs_exactly_kernel(self.form)
+        collect(self._keys, places, *self.targets, states, starts, *numbers, graph=self._graph)
 
 
 def _find_bounds(
@@ -157,33 +229,6 @@ def _find_bounds(
         samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph
     )
     return bounds
-
-
-def _select_code(
-    keys: Buffer[Any],
-    form: topk_candidates.NarrowForm,
-    starts: Buffer[Any],
-    limits: tuple[int, int],
-    shape: tuple[int, int, int],
-    context: Context,
-    graph: CommandGraph | None,
-) -> Buffer[Any]:
-    """Return the code of the k-th element of each row, and how many candidates have that code."""
-    rows, _, length = shape
-    states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
-    topk_candidates.make_begin_kernel(form.parts)(states, limits[0], graph=graph)
-    counts: Buffer[Any] = function_buffer(rows * topk_candidates.BINS, dtype.uint32, context=context)
-    clear_buffer(counts, graph)
-    most = tuning.digit_groups
-    if device_facts(context).is_cpu:
-        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MAX_ROUNDS * form.group)))
-    groups = max(1, min(most // rows, -(-length // (8 * form.group))))
-    for digit in form.digits:
-        topk_candidates.make_count_kernel(form, digit)(
-            keys, counts, states, starts, *limits, groups, *shape, graph=graph
-        )
-        topk_candidates.make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
-    return states
 
 
 def _last_words(order: Order) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from vkdispatch.families.stored import store_results
 from vkdispatch.families.values import unpack_elements, view_type
 from vkdispatch.selection import topk_candidates
 from vkdispatch.selection.topk_candidates import is_before
-from vkdispatch.selection.tuning import choose_group, choose_loads, sum_before, tuning
+from vkdispatch.selection.tuning import choose_group, find_planner, sum_before, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows
@@ -87,8 +87,7 @@ def take_first_of_rows(
     """Return the positions of the first k elements of each row."""
     group = _choose_group(rows.length, k)
     together = topk_candidates.choose_together(order, rows.count, rows.length)
-    loads = choose_loads(on_gpu=tuning.row_loads, on_cpu=1)
-    form = RowForm(order, group, max(tuning.row_room, 2 * k), together, loads)
+    form = RowForm(order, group, max(tuning.row_room, 2 * k), together, find_planner().row_loads)
     positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
     make_row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
     return positions
