@@ -76,11 +76,6 @@ def parse_number(value: Any, name: str) -> float:
     return number
 
 
-def floor_power_of_two(number: int) -> int:
-    """Return the largest power of two that is not above a number, but at least 1."""
-    return 1 << (max(number, 1).bit_length() - 1)
-
-
 # ---- Axes as arguments: one rule for all functions -------------------------------------------------------
 
 

@@ -15,7 +15,6 @@ from vkdispatch.base.devices import MatrixProduct, identify_devices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record
-from vkdispatch.families.arguments import floor_power_of_two
 
 # ---- Memoization: sources, sinks and kernels are made once for equal arguments ---------------------------
 
@@ -92,6 +91,11 @@ _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 # Drivers of other vendors may run kernels with smaller subgroups than they report.
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
+
+
+def floor_power_of_two(number: int) -> int:
+    """Return the largest power of two that is not above a number, but at least 1."""
+    return 1 << (max(number, 1).bit_length() - 1)
 
 
 # Plans are memoized by these facts. Each context has one object, so it is compared and hashed by identity.

@@ -6,8 +6,7 @@ from typing import TypeVar
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
-from vkdispatch.families.arguments import floor_power_of_two
-from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table
+from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, floor_power_of_two
 from vkdispatch.matrices.factors import Sizes
 
 # ---- Numbers found by measurement, which the plans of products depend on ---------------------------------

@@ -1,7 +1,7 @@
 """The launches of a product, planned once for equal operands, sizes and devices."""
 
 from vkdispatch.base.devices import MatrixProduct
-from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
+from vkdispatch.base.dtype import DType, bfloat16, bool_, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
 from vkdispatch.families.operands import Sink, plain_source
 from vkdispatch.families.sources import Source
@@ -9,7 +9,7 @@ from vkdispatch.families.tuning import DeviceFacts, PlanCache
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, PartialsForm, Sizes, make_partials_kernel
-from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, make_product_kernel
+from vkdispatch.matrices.panels import PanelForm, count_panel_words, make_product_kernel
 from vkdispatch.matrices.tiles import TileForm, make_tile_kernel
 from vkdispatch.matrices.vectors import (
     LineForm,
@@ -126,6 +126,21 @@ def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
     )
     swapped = request.transpose_a, request.transpose_b
     return Factors(a, b, *swapped, request.kind, request.sink, sizes.splits > 1)
+
+
+def choose_panel_form(kind: DType, sink: Sink, sizes: Sizes, device: DeviceFacts) -> PanelForm:
+    """Return the form of a product of a type on a device."""
+    large = sizes.size * sizes.length >= planning.tuning.panel_large
+    height = planning.tuning.panel_height_large if large else planning.tuning.panel_height
+    return PanelForm(
+        kind, sink.value_type is bool_, planning.choose_cpu_lanes(device), height, planning.tuning.panel_width
+    )
+
+
+def fits_panels(form: PanelForm, sizes: Sizes) -> bool:
+    """Whether the operands are small enough to be copied."""
+    most = planning.tuning.panel_words
+    return max(count_panel_words(form, sizes, of_b=False), count_panel_words(form, sizes, of_b=True)) <= most
 
 
 def _plan_panels(request: Request) -> Plan:

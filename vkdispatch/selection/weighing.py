@@ -29,10 +29,10 @@ from vkdispatch.selection import counting
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Bins in workgroup memory that kernels are specialised for, of five words each.
-_SIZES = (256, 1024, 2048)
-_WORDS = 5
+_BIN_SIZES = (256, 1024, 2048)
+_SUM_WORDS = 5
 _MAX_SHARED = 1 << 16
-_GROUP = 256
+_FINISH_GROUP = 256
 # Vulkan's names of the features that atomics on int64 need.
 _HAS_LONGS = {"shaderInt64", "shaderBufferInt64Atomics"}
 # Flags of a bin with weights that are not finite.
@@ -54,7 +54,7 @@ _FLOAT64 = _Layout(dtype.uint64, 52, 0x7FF, 1075)
 
 
 @record
-class _Form:
+class _SumForm:
     """What a kernel is specialised for.
 
     Attributes
@@ -79,7 +79,7 @@ class _Form:
     has_words: bool = False
 
 
-def _layout(kind: DType) -> _Layout:
+def _find_layout(kind: DType) -> _Layout:
     return _FLOAT64 if kind is dtype.float64 else _FLOAT32
 
 
@@ -104,10 +104,10 @@ def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     tops: Buffer[Any] = function_buffer(2 * bins, dtype.uint32, context=context)
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
-        form = _Form(stream, binning, kind, counting.shared_words(bins), 0)
+        form = _SumForm(stream, binning, kind, counting.shared_words(bins), 0)
         _make_top_kernel(form)(tops, *binning_arguments, *values, graph=graph)
     has_words = not device_facts().features >= _HAS_LONGS
-    form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
+    form = _SumForm(stream, binning, kind, _shared_bins(bins), upper, has_words)
     _make_sum_kernel(form)(sums, tops, *binning_arguments, *values, graph=graph)
     _make_finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
     return task.result
@@ -126,13 +126,13 @@ def _check_float64(weights: Operand, output: Output) -> None:
 
 def _shared_bins(bins: int) -> int:
     """Return how many bins fit in workgroup memory, with two sums and a top each; 0 if they do not fit."""
-    most = min(device_facts().shared_memory, _MAX_SHARED) // (4 * _WORDS)
-    return next((size for size in _SIZES if bins <= size <= most), 0)
+    most = min(device_facts().shared_memory, _MAX_SHARED) // (4 * _SUM_WORDS)
+    return next((size for size in _BIN_SIZES if bins <= size <= most), 0)
 
 
 def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
     """Return the sign bit, the biased exponent and the mantissa of a float, in registers."""
-    layout = _layout(kind)
+    layout = _find_layout(kind)
     bits = vc.reinterpret(layout.word, weight).to_register()
     exponent = ((bits >> layout.fraction) & layout.special).to_dtype(dtype.uint32).to_register()
     hidden = vc.select(exponent > 0, 1 << layout.fraction, 0)
@@ -143,9 +143,9 @@ def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
 
 
 @store_results
-def _make_top_kernel(form: _Form) -> ShaderFunction:
+def _make_top_kernel(form: _SumForm) -> ShaderFunction:
     """Return the kernel that finds the top of each bin, and flags weights that are not finite."""
-    layout, group = _layout(form.weight), form.stream.group
+    layout, group = _find_layout(form.weight), form.stream.group
 
     def trace(tops: Any, binning: Any, *variables: Any) -> None:
         lane = vc.local_invocation_id().x
@@ -182,7 +182,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
 
 
 @store_results
-def _make_sum_kernel(form: _Form) -> ShaderFunction:
+def _make_sum_kernel(form: _SumForm) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point from its top."""
     group = form.stream.group
 
@@ -249,8 +249,8 @@ def _make_word_adder(memory: Any) -> Any:
     return add
 
 
-def _add_float(form: _Form, add: Any, top: Any, number: Any, weight: Any) -> None:
-    layout, upper = _layout(form.weight), form.upper
+def _add_float(form: _SumForm, add: Any, top: Any, number: Any, weight: Any) -> None:
+    layout, upper = _find_layout(form.weight), form.upper
     negative, exponent, mantissa = _split_float(form.weight, weight)
     with vc.if_block(exponent < layout.special):
         wide = mantissa.to_dtype(dtype.uint64).to_register()
@@ -291,11 +291,13 @@ def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
         sink.store(result, mapping, index, counting.convert(total, wide_type(sink.value_type)))
 
     tables = buffers(sums=dtype.int64, tops=dtype.uint32, result=sink.out_type)
-    return trace_kernel("store_sums", trace, [*tables, sink.parameters], _GROUP, exec_size="result.size")
+    return trace_kernel(
+        "store_sums", trace, [*tables, sink.parameters], _FINISH_GROUP, exec_size="result.size"
+    )
 
 
 def _round_sum(kind: DType, upper: int, sums: Any, tops: Any, index: Any) -> Any:
-    layout = _layout(kind)
+    layout = _find_layout(kind)
     bins = tops.shape.w // 2
     # carry from the lower sum to the upper one, so that both are rounded together
     low = sums[2 * index + 1].to_register()
