@@ -210,9 +210,8 @@ from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.scans.functions import ScanFunction, cummax, cummin, cumprod, cumsum, scan
 from vkdispatch.selection.compact import compact, nonzero, unique
 from vkdispatch.selection.histogram import bincount, histogram
-from vkdispatch.selection.median import median
 from vkdispatch.selection.searchsorted import searchsorted
-from vkdispatch.selection.topk import topk
+from vkdispatch.selection.topk import median, topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.explaining.explanation import Explanation

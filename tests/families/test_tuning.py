@@ -26,7 +26,7 @@ from vkdispatch.families.tuning import (
     keep,
     load_kept,
 )
-from vkdispatch.sorting.planning import Tuning, plan_runs, tuning
+from vkdispatch.sorting.launching import Tuning, plan_runs, tuning
 
 RunPython = Callable[..., "CompletedProcess[str]"]
 LENGTH = 5000
@@ -74,7 +74,7 @@ def test_other_processes_find_what_is_kept(run_python: RunPython, cache: Path) -
     keep(vd.get_context(), {Tuning.run_least: 1024, Tuning.run_group: 4})
     code = """
 import vkdispatch as vd
-from vkdispatch.sorting.planning import tuning
+from vkdispatch.sorting.launching import tuning
 print(tuning.run_least, tuning.run_group, tuning.group)
 vd.get_context()
 print(tuning.run_least, tuning.run_group, tuning.group)

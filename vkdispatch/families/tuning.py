@@ -194,7 +194,7 @@ def _gather_facts(context: Context) -> DeviceFacts:
 
 # ---- Numbers found by measurement: what plans depend on besides shapes, types and the device -------------
 #
-# Each family of functions has one table or a few, subclasses of `Table`, in its `tuning` or `planning`.
+# Each family of functions has one table or a few, subclasses of `Table`.
 # A number has a default and names the device that it was found on; the comment above it says what it is.
 # `python -m benchmarks tune` measures the candidates of the numbers on another device. What it keeps in the
 # cache folder replaces the defaults on that device.

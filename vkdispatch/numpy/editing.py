@@ -24,7 +24,7 @@ from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.indexing import nonzero
 from vkdispatch.numpy.statistics.quantiles import median
-from vkdispatch.rearrange.padding import pad as pad_buffer
+from vkdispatch.rearrange.joining import pad as pad_buffer
 
 __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 

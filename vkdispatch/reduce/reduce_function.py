@@ -28,17 +28,18 @@ from vkdispatch.families.operands import Operand, check_overlap, lacks_elements,
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce.accumulators import Accumulator, make_accumulator
-from vkdispatch.reduce.kernels import make_stage_kernel
-from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
-from vkdispatch.reduce.operations import (
+from vkdispatch.reduce.accumulators import (
+    Accumulator,
     ReduceOp,
     check_identity,
     check_operation,
     find_identity,
     is_predefined,
+    make_accumulator,
     make_number,
 )
+from vkdispatch.reduce.kernels import make_stage_kernel
+from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
 from vkdispatch.reduce.planning import Planner, find_shape, gather_axes, make_planner, read_axes
 from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition

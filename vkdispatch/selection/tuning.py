@@ -6,8 +6,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.operands import parse_int
 from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, DeviceFacts, Number, Table, device_facts
 
 # ---- The argument `size` of functions whose result has a size that depends on the data -------------------

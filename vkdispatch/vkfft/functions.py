@@ -6,8 +6,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import require_buffer
+from vkdispatch.families.operands import parse_axes, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 from vkdispatch.vkfft.program import parse_shape
 

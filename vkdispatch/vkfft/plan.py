@@ -12,8 +12,13 @@ from vkdispatch.base.context import get_context, wrong_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory, require_buffer
+from vkdispatch.families.operands import (
+    check_apart,
+    check_same_or_apart,
+    is_same_memory,
+    parse_axes,
+    require_buffer,
+)
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft import program
 from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, drop_imaginary_ends, embed, multiply

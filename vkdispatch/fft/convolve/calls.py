@@ -9,8 +9,7 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.families.arguments import parse_int
-from vkdispatch.families.operands import check_apart, require_buffer
+from vkdispatch.families.operands import check_apart, parse_int, require_buffer
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options
 from vkdispatch.fft.convolve import kernels
