@@ -495,11 +495,15 @@ def _parse(x: operands.ArrayLike, weights: operands.ArrayLike | None) -> operand
     parsed = operands.parse_operand(weights, "weights")
     if not is_scalar(parsed.var_type):
         raise ArgumentTypeError(f"weights: expected real numbers, got {parsed.var_type.name}; map parts")
-    if parsed.shape != values.shape:
-        raise ArgumentValueError(
-            f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
-        )
+    _check_weights(parsed, values)
     return values
+
+
+def _check_weights(weights: operands.Operand, values: operands.Operand) -> None:
+    if weights.shape != values.shape:
+        raise ArgumentValueError(
+            f"weights: expected an array of the shape of x, {values.shape}, got {weights.shape}"
+        )
 
 
 @repeatable
@@ -538,7 +542,7 @@ def _count_numbers(
     if bins == 0:
         return counts
     if values.size == 0:
-        return store_counts(asbuffer(np.zeros(bins, np.uint32), context=values.context), counts, sink, graph)
+        return _store_zeros(counts, sink, graph)
     task = BinnedTask(values, _BINS, None, bins, counts, sink, graph)
     return count_bins(task) if weights is None else sum_weights(task, arrays[1])
 
@@ -609,11 +613,7 @@ def histogram(
     """
     values = _check_real(operands.parse_operand(x, "x"), "x")
     if weights is not None:
-        parsed = _check_real(operands.parse_operand(weights, "weights"), "weights")
-        if parsed.shape != values.shape:
-            raise ArgumentValueError(
-                f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
-            )
+        _check_weights(_check_real(operands.parse_operand(weights, "weights"), "weights"), values)
     made = make_bins(values, bins, range, graph)
     return _count(x, weights, made, bool(density), output_map, graph), made.edges
 
@@ -658,9 +658,9 @@ def _count_type(weights: operands.Operand | None) -> DType:
     return weights.var_type
 
 
-def _store_zeros(counts: Buffer[Any], sink: operands.Output, graph: CommandGraph | None) -> None:
+def _store_zeros(counts: Buffer[Any], sink: operands.Output, graph: CommandGraph | None) -> Buffer[Any]:
     zeros = asbuffer(np.zeros(counts.size, np.uint32), context=counts.context)
-    store_counts(zeros, counts, sink, graph)
+    return store_counts(zeros, counts, sink, graph)
 
 
 def _divide(

@@ -20,7 +20,7 @@ from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
 from vkdispatch.numpy.core.memory import Shape, int64
 from vkdispatch.numpy.indexing.indexing import nonzero, whole_view
-from vkdispatch.rearrange import take_along_axis as take_lines
+from vkdispatch.rearrange.taking import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest
 from vkdispatch.sorting import functions as sorting
