@@ -9,17 +9,11 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.families.operands import Sink, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, PlanCache, Table, floor_power_of_two
+from vkdispatch.matrices import vectors
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, PartialsForm, Sizes, make_partials_kernel
 from vkdispatch.matrices.panels import PanelForm, count_panel_words, make_product_kernel
 from vkdispatch.matrices.tiles import TileForm, make_tile_kernel
-from vkdispatch.matrices.vectors import (
-    LineForm,
-    VectorForm,
-    make_line_kernel,
-    make_small_kernel,
-    make_vector_kernel,
-)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Numbers found by measurement, which the plans of products depend on ---------------------------------
@@ -381,7 +375,7 @@ def _plan_product(request: Request) -> Plan:
         # sums of no parts are zeros
         return Plan(request, None, splits=0, parts=_make_parts_kernel(request, sizes))
     if is_small(sizes):
-        return Plan(request, make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
+        return Plan(request, vectors.make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
     has_vector = min(sizes.rows, sizes.columns) == 1
     if request.device.is_cpu:
         return _plan_lines(request) if has_vector else _plan_panels(request)
@@ -516,8 +510,8 @@ def _plan_vector(request: Request) -> Plan:
     choose = choose_lanes_along if sides.along else choose_lanes_across
     lanes, sizes = choose(request.sizes, sides.together)
     factors = _make_factors(request, sizes, *sides.both)
-    form = VectorForm(factors, sides.has_matrix_b, sides.along, lanes, tuning.unroll)
-    return _make_plan(request, make_vector_kernel(form), sizes, *sides.both)
+    form = vectors.VectorForm(factors, sides.has_matrix_b, sides.along, lanes, tuning.unroll)
+    return _make_plan(request, vectors.make_vector_kernel(form), sizes, *sides.both)
 
 
 def _plan_lines(request: Request) -> Plan:
@@ -526,8 +520,8 @@ def _plan_lines(request: Request) -> Plan:
     lanes = choose_cpu_lanes(request.device)
     count, sizes = choose_lines(request.sizes, lanes, sides.together, along=sides.along)
     factors = _make_factors(request, sizes, *sides.both)
-    form = LineForm(factors, sides.has_matrix_b, sides.along, lanes, count)
-    return _make_plan(request, make_line_kernel(form), sizes, *sides.both)
+    form = vectors.LineForm(factors, sides.has_matrix_b, sides.along, lanes, count)
+    return _make_plan(request, vectors.make_line_kernel(form), sizes, *sides.both)
 
 
 def _find_product(request: Request) -> MatrixProduct | None:

@@ -13,18 +13,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.operands import (
-    DTypeLike,
-    Operand,
-    Output,
-    Sink,
-    is_int,
-    parse_axis,
-    parse_int,
-    plain_output,
-    plain_source,
-    split_shape,
-)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
@@ -80,7 +68,7 @@ def permute(
     count: int,
     keys: Buffer[Any],
     distance: Buffer[Any] | None,
-    output: Output,
+    output: operands.Output,
     graph: CommandGraph | None,
 ) -> None:
     """Write a permutation of 0 to count - 1.
@@ -113,10 +101,10 @@ def permute(
 
 def gather(
     result: Buffer[Any],
-    source: Operand,
+    source: operands.Operand,
     places: Buffer[Any] | None,
     inner: int,
-    output: Output,
+    output: operands.Output,
     graph: CommandGraph | None,
 ) -> None:
     """Write the rows at places of an axis with `inner` elements behind it; None copies all rows.
@@ -129,7 +117,7 @@ def gather(
     taken, sink, parts = source.source, output.sink, 1
     word = _choose_word(source, output)
     if word is not None:
-        taken, sink = plain_source(word), plain_output(word).sink
+        taken, sink = operands.plain_source(word), operands.plain_output(word).sink
         parts = source.var_type.item_size // word.item_size
     if inner * parts > 0xFFFFFFFF:
         raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
@@ -139,7 +127,7 @@ def gather(
     kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
 
 
-def _choose_word(source: Operand, output: Output) -> dt.DType | None:
+def _choose_word(source: operands.Operand, output: operands.Output) -> dt.DType | None:
     """Return the type of the words as which elements are moved; None if they are moved as elements."""
     if not source.source.is_plain or output.sink.mapping is not None:
         return None
@@ -152,7 +140,7 @@ def _choose_word(source: Operand, output: Output) -> dt.DType | None:
 
 
 @store_results
-def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
+def _make_ranking_kernel(sink: operands.Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
         low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
@@ -169,7 +157,7 @@ def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
 
 
 @store_results
-def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
+def _make_network_kernel(sink: operands.Sink, kind: dt.DType) -> ShaderFunction:
     wide = kind is dt.uint64
 
     def body(result: Any, keys: Any, distance: Any, mapping: Any, sizes: Any) -> None:
@@ -201,7 +189,7 @@ def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
 
 
 @store_results
-def _make_gathering_kernel(sink: Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
+def _make_gathering_kernel(sink: operands.Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
     def body(result: Any, order: Any, variables: Any, mapping: Any, inner: Any) -> None:
         index = vc.global_invocation_id().x
         taken = index
@@ -336,7 +324,7 @@ class Generator:
         >>> first.random(2).read(0)
         array([0.99162126, 0.07083416], dtype=float32)
         """
-        children = self._at.spawn(parse_int(count, "count", least=0))
+        children = self._at.spawn(operands.parse_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -352,7 +340,7 @@ class Generator:
         >>> vd.random.Generator(1).jumped().random(2).read(0)
         array([0.5258143 , 0.01735848], dtype=float32)
         """
-        return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
+        return Generator._from_origin(self._at.jump(operands.parse_int(jumps, "jumps", least=0)))
 
     @property
     def _seed_seq(self) -> Any:
@@ -407,7 +395,7 @@ class Generator:
     def random(
         self,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -438,7 +426,7 @@ class Generator:
         low: float = 0.0,
         high: float = 1.0,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -469,7 +457,7 @@ class Generator:
         loc: float = 0.0,
         scale: float = 1.0,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -499,7 +487,7 @@ class Generator:
     def standard_normal(
         self,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -520,7 +508,7 @@ class Generator:
         low: int,
         high: int | None = None,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = int32,
+        dtype: operands.DTypeLike = int32,
         endpoint: bool = False,
         out: Buffer[Any] | None = None,
         *,
@@ -566,7 +554,7 @@ class Generator:
         self,
         x: int | operands.ArrayLike,
         axis: int = 0,
-        dtype: DTypeLike = int32,
+        dtype: operands.DTypeLike = int32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -596,8 +584,8 @@ class Generator:
         array([4, 1, 0, 2, 3], dtype=int32)
         """
         chosen = launching.parse_graph(graph)
-        if is_int(x):
-            count = parse_int(x, "x", least=0)
+        if operands.is_int(x):
+            count = operands.parse_int(x, "x", least=0)
             kind = launching.parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
@@ -605,7 +593,7 @@ class Generator:
             self._permute(buffer, count, stored, chosen)
             return buffer
         source = operands.parse_operand(x, "x")
-        along = parse_axis(axis, len(source.shape))
+        along = operands.parse_axis(axis, len(source.shape))
         stored, buffer = operands.prepare_output(
             out, output_map, source.shape, source.var_type, elsewhere=[source]
         )
@@ -630,7 +618,7 @@ class Generator:
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {describe(x)}")
         chosen = launching.parse_graph(graph)
         source = operands.parse_operand(x, "x")
-        along = parse_axis(axis, len(source.shape))
+        along = operands.parse_axis(axis, len(source.shape))
         plain = operands.parse_output(None, x.var_type)
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
@@ -647,7 +635,7 @@ class Generator:
         stored: operands.Output,
         graph: CommandGraph,
     ) -> None:
-        _, count, inner = split_shape(source.shape, axis)
+        _, count, inner = operands.split_shape(source.shape, axis)
         kind = place_type(count)
         places: Buffer[Any] = function_buffer(count, kind)
         self._permute(places, count, operands.parse_output(None, kind), graph)

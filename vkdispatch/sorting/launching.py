@@ -14,14 +14,8 @@ from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, dev
 from vkdispatch.families.values import word_count
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.program import is_checking
+from vkdispatch.sorting import cpu
 from vkdispatch.sorting import passes as onesweep
-from vkdispatch.sorting.cpu import (
-    MergeForm,
-    make_count_runs_kernel,
-    make_merge_kernel,
-    make_move_runs_kernel,
-    make_sum_runs_kernel,
-)
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs, raw_type
 from vkdispatch.sorting.passes import PassForm, make_count_kernel, make_move_kernel, make_offsets_kernel
 from vkdispatch.sorting.tile import MAX_ROWS, BlockForm, TileForm, make_block_kernel, make_short_kernel
@@ -382,7 +376,7 @@ def _merge_rows(task: _Task) -> None:
     scratch: list[AnyBuffer] = [function_buffer(2 * rows.size, order.raw)]
     if task.positions_to is not None:
         scratch.append(function_buffer(2 * rows.size, dtype.uint32))
-    kernel = make_merge_kernel(MergeForm(order, task.outputs))
+    kernel = cpu.make_merge_kernel(cpu.MergeForm(order, task.outputs))
     kernel(task.keys, *scratch, *task.written, rows.count, rows.length, graph=task.graph)
 
 
@@ -494,11 +488,11 @@ class _LongSort:
         totals: AnyBuffer = function_buffer(rows.count << plan.width, counter)
         for step in self._list_passes(tile):
             shift = step.digit.shift
-            make_count_runs_kernel(step.form)(step.keys, counters, *shape, shift, graph=graph)
-            make_sum_runs_kernel(plan.group, 1 << step.digit.bits, counter)(
+            cpu.make_count_runs_kernel(step.form)(step.keys, counters, *shape, shift, graph=graph)
+            cpu.make_sum_runs_kernel(plan.group, 1 << step.digit.bits, counter)(
                 counters, totals, rows.count, plan.runs, graph=graph
             )
-            move = make_move_runs_kernel(step.form)
+            move = cpu.make_move_runs_kernel(step.form)
             move(step.keys, counters, totals, *step.buffers, *shape, shift, graph=graph)
 
     def _sweep_tiles(self, tile: TileForm) -> None:
