@@ -144,7 +144,7 @@ lint: lint-python
 docs:
 	@$(SETUP) dev
 	@$(SAY) "docs"
-	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs build/docs
 
 # A wheel with the tag of the oldest glibc that it runs on, and the sources, in dist; tried in an environment of its own.
 wheel:

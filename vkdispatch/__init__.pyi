@@ -186,20 +186,10 @@ from vkdispatch.families.calls import MappedArray, MappingFunction, OutputMap, m
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.interchange.explaining import explain
-from vkdispatch.rearrange import (
-    concatenate,
-    flip,
-    pad,
-    put,
-    repeat,
-    roll,
-    stack,
-    take,
-    take_along_axis,
-    tile,
-    transpose,
-    where,
-)
+from vkdispatch.rearrange.choosing import where
+from vkdispatch.rearrange.joining import concatenate, flip, pad, repeat, roll, stack, tile
+from vkdispatch.rearrange.taking import put, take, take_along_axis
+from vkdispatch.rearrange.transposing import transpose
 from vkdispatch.reduce.functions import all as all
 from vkdispatch.reduce.functions import any as any
 from vkdispatch.reduce.functions import argmax, argmin, count_nonzero, mean, prod, std, var
@@ -210,9 +200,8 @@ from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.scans.functions import ScanFunction, cummax, cummin, cumprod, cumsum, scan
 from vkdispatch.selection.compact import compact, nonzero, unique
 from vkdispatch.selection.histogram import bincount, histogram
-from vkdispatch.selection.median import median
 from vkdispatch.selection.searchsorted import searchsorted
-from vkdispatch.selection.topk import topk
+from vkdispatch.selection.topk import median, topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.explaining import Explanation

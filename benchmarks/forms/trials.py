@@ -30,23 +30,16 @@ from benchmarks.forms.without import (
     find_small_plane,
     patch,
     patch_transforms,
-    plan_as_gpu,
     plan_by_digits,
-    plan_vector_as_matrix,
     split_single_rows,
 )
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
 
 # Not by name: some names of modules are names of functions in their packages as well.
-_sort_plans, _sort_launching = (
-    import_module(f"vkdispatch.sorting.{name}") for name in ("planning", "launching")
-)
-_products, _product_plans = (import_module(f"vkdispatch.matrices.{name}") for name in ("plans", "planning"))
-_topk, _topk_rows = (import_module(f"vkdispatch.selection.{name}") for name in ("topk", "topk_rows"))
-_counting, _weighing = (import_module(f"vkdispatch.selection.{name}") for name in ("counting", "weighing"))
-_searching, _selection = (
-    import_module(f"vkdispatch.selection.{name}") for name in ("searchsorted", "tuning")
+_sorts, _products = import_module("vkdispatch.sorting.launching"), import_module("vkdispatch.matrices.plans")
+_topk, _counting, _searching, _selection = (
+    import_module(f"vkdispatch.selection.{name}") for name in ("topk", "counting", "searchsorted", "tuning")
 )
 _random = import_module("vkdispatch.random.launching")
 _reductions, _scans = (import_module(f"vkdispatch.{name}.planning") for name in ("reduce", "scans"))
@@ -80,8 +73,6 @@ class Trial(NamedTuple):
 # ---- The trials ------------------------------------------------------------------------------------------
 
 
-_as_gpu = patch(_topk, device_facts=lambda context=None: replace(device_facts(context), is_cpu=False))
-
 _LONG = (on("sort", 1 << 20), on("argsort", 1 << 17), on("sort", 3, 10000))
 
 _SORTS = (
@@ -89,7 +80,7 @@ _SORTS = (
         "sort short",
         "each key of a short row counts the keys before it",
         "a workgroup for as many rows as fit; on CPUs, a merge for each row",
-        lambda: _sort_plans.tuning.change(short=0, short_work=0, merge_short=0),
+        lambda: _sorts.tuning.change(short=0, short_work=0, merge_short=0),
         (on("sort", 1 << 20, 8), on("sort", 1 << 18, 32), on("argsort", 1 << 18, 16), on("sort", 30)),
         (on("sort", 20000, 8), on("sort", 16, 100), on("sort", 300), on("argsort", 4000, 15)),
     ),
@@ -97,29 +88,29 @@ _SORTS = (
         "sort blocks",
         "a workgroup sorts the rows that fit its tile",
         "launches for each digit",
-        patch(_sort_plans, choose_block=lambda *_: None),
+        patch(_sorts, choose_block=lambda *_: None),
         (on("sort", 1 << 14, 1024), on("sort", 1 << 17, 100), on("sort", 4000), on("argsort", 256, 4000)),
     ),
     Trial(
         "sort onesweep",
         "one launch does a digit",
         "three launches",
-        change(_sort_plans.tuning, onesweep=0),
+        change(_sorts.tuning, onesweep=0),
         (on("sort", 1 << 24), on("argsort", 1 << 22), on("sort", 1 << 16), on("sort", 64, 1 << 17)),
     ),
     Trial(
         "sort tiles",
         "rows too long for onesweep: three launches, which rank tiles by votes",
         "the same by tables of invocations, as on devices without votes",
-        patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
+        patch(_sorts, device_facts=lambda: replace(device_facts(), has_ballot=False)),
         (on("sort", 1 << 24), on("argsort", 1 << 22)),
-        also=change(_sort_plans.tuning, onesweep=0),
+        also=change(_sorts.tuning, onesweep=0),
     ),
     Trial(
         "sort merged",
         "CPUs: an invocation merges a row",
         "long runs of keys",
-        change(_sort_plans.tuning, merge_rows=_NEVER),
+        change(_sorts.tuning, merge_rows=_NEVER),
         cpu=(on("sort", 1000, 1000), on("sort", 20000, 20), on("sort", 16, 3000), on("argsort", 500, 200)),
     ),
     Trial(
@@ -127,9 +118,9 @@ _SORTS = (
         "CPUs: an invocation sorts a long run of keys",
         "the launches of GPUs over tiles",
         patch(
-            _sort_launching._LongSort,
-            _run_by_runs=lambda self: self._run_by_tiles(
-                _sort_plans.choose_tile(self._device, self._order.raw, self._payload_type)
+            _sorts._LongSort,
+            run_by_runs=lambda self: self._count_tiles(
+                _sorts.choose_tile(self._device, self._order.raw, self._payload_type)
             ),
         ),
         cpu=_LONG,
@@ -149,7 +140,7 @@ _PRODUCTS = (
         "matmul small",
         "an invocation computes an element of many small products",
         "tiles, or a product with a vector",
-        patch(_products.planning, is_small=lambda sizes: False),
+        patch(_products, is_small=lambda sizes: False),
         (
             product((1 << 18, 4, 4), (1 << 18, 4, 4)),
             product((1 << 20, 3, 3), (1 << 20, 3, 1)),
@@ -168,7 +159,7 @@ _PRODUCTS = (
         "matmul vector",
         "products with a vector, at the speed of memory",
         "tiles",
-        patch(_products, _plan_vector=_products._plan_tiles),
+        patch(_products, _plan_vector=_products._plan_matrices),
         (
             product((4096, 4096), (4096,)),
             product((4096,), (4096, 4096)),
@@ -181,14 +172,14 @@ _PRODUCTS = (
         "matmul lines as vector",
         "CPUs: products with a vector without barriers",
         "the kernel of GPUs",
-        patch(_products, _plan_vector=plan_as_gpu(_products._plan_vector)),
+        patch(_products, _plan_lines=_products._plan_vector),
         cpu=_VECTORS,
     ),
     Trial(
         "matmul lines",
         "CPUs: products with a vector",
         "panels of matrices",
-        patch(_products, _plan_vector=plan_vector_as_matrix),
+        patch(_products, _plan_lines=_products._plan_panels),
         cpu=_VECTORS,
     ),
     Trial(
@@ -225,7 +216,7 @@ _PRODUCTS = (
         "matmul parts",
         "long sums are computed in parts",
         "in one part",
-        patch(_product_plans, _SPLITS=(1,)),
+        patch(_products, _SPLITS=(1,)),
         (product((64, 1 << 16), (1 << 16, 64)), product((256, 4096), (4096, 256))),
     ),
 )
@@ -341,7 +332,7 @@ _SELECTIONS = (
         "topk rows",
         "a workgroup takes the first elements of a row",
         "rows are sorted",
-        patch(_topk_rows, suits_rows=lambda *_: False),
+        patch(_topk.topk_kernels, suits_rows=lambda *_: False),
         (on("topk", 4096, 1024, k=8), on("topk", 1024, 8192, k=64), on("topk", 1, 4096, k=16)),
         (on("topk", 256, 1024, k=8), on("topk", 64, 8192, k=64), on("topk", 4096, k=16)),
     ),
@@ -380,7 +371,7 @@ _SELECTIONS = (
         "topk runs",
         "CPUs: invocations collect the candidates of runs",
         "workgroups flag the candidates of tiles",
-        _as_gpu,
+        patch(_topk, _RunNarrowing=_topk._Narrowing),
         cpu=_FIRST,
     ),
     Trial(
@@ -395,7 +386,7 @@ _SELECTIONS = (
         "bincount weights shared",
         "weights of few bins are summed in workgroup memory",
         "in the buffer",
-        patch(_weighing, _shared_bins=lambda *_: 0),
+        patch(_counting, _shared_bins=lambda *_: 0),
         (counting(1 << 24, 256, weighed=True), counting(1 << 22, 1000, weighed=True)),
         (counting(1 << 18, 256, weighed=True),),
     ),
@@ -504,17 +495,17 @@ _MOVES = (
         "sort serial",
         "devices without votes: launches over tiles",
         "CPUs' launches over long runs of keys",
-        patch(_sort_launching._LongSort, _run_by_tiles=lambda self, tile: self._run_by_runs()),
+        patch(_sorts._LongSort, _count_tiles=lambda self, _: self.run_by_runs()),
         (on("sort", 1 << 22), on("sort", 1 << 18), on("argsort", 64, 1 << 16)),
-        also=patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
+        also=patch(_sorts, device_facts=lambda: replace(device_facts(), has_ballot=False)),
     ),
     Trial(
         "sort serial blocks",
         "devices without votes: a workgroup sorts the rows that fit its tile",
         "CPUs' merge, an invocation for each row",
-        patch(_sort_plans, choose_form=lambda *_: _sort_plans.SortForm.MERGED),
+        patch(_sorts, choose_form=lambda *_, **__: _sorts.SortForm.MERGED),
         (on("sort", 1 << 14, 1000), on("sort", 1 << 17, 100)),
-        also=patch(_sort_launching, device_facts=lambda: replace(device_facts(), has_ballot=False)),
+        also=patch(_sorts, device_facts=lambda: replace(device_facts(), has_ballot=False)),
     ),
 )
 

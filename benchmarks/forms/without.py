@@ -7,12 +7,11 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-import vkdispatch as vd
 from benchmarks.forms.calls import patch_attributes
 from vkdispatch.base.record import replace
 
 # Not by name: some names of modules are names of functions in their packages as well.
-_products, _scans = import_module("vkdispatch.matrices.plans"), import_module("vkdispatch.scans.planning")
+_scans = import_module("vkdispatch.scans.planning")
 _topk, _selection = (import_module(f"vkdispatch.selection.{name}") for name in ("topk", "tuning"))
 _passes, _transposing = (
     import_module("vkdispatch.fft.plan.passes"),
@@ -48,46 +47,14 @@ def change(table: Any, **numbers: Any) -> Callable[[], AbstractContextManager[No
     return lambda: table.change(**numbers)
 
 
-def plan_as_gpu(function: Any) -> Any:
-    """Return a planner of products that takes CPUs for GPUs."""
-    return lambda request: function(replace(request, device=replace(request.device, is_cpu=False)))
-
-
-def plan_vector_as_matrix(request: Any) -> Any:
-    """Return the plan of a product with a vector as that of matrices."""
-    if request.device.is_cpu:
-        form = _products.choose_panel_form(request.kind, request.sink, request.sizes, request.device)
-        if _products.fits_panels(form, request.sizes):
-            return _products._plan_panels(request, form)
-    return _products._plan_tiles(request)
-
-
 def find_by_digits(keys: Any, order: Any, rows: Any, k: int, plan: Any, graph: Any) -> Any:
     """Return candidates as `topk.find_candidates`, by the radix select alone."""
-    module = import_module("vkdispatch.selection.topk_candidates")
-    uint32 = vd.uint32
-    together = module.choose_together(order, rows.count, rows.length)
-    group = _selection.choose_group(_selection.tuning.sample_group)
-    form = module.NarrowForm(order, group, together, _selection.tuning.sample_loads)
-    tiles = -(-rows.length // form.tile)
-    shape, limits = (rows.count, tiles, rows.length), (k, k)
-
-    def words(size: int) -> Any:
-        return _topk.function_buffer(size, uint32)
-
-    starts = words(rows.count * tiles + 1)
+    narrowing = _topk._Narrowing(keys, order, rows, (k, k), graph)
+    count, parts, _ = narrowing._shape
+    starts = narrowing._words(count * parts + 1)
     _topk.clear_buffer(starts, graph)
-    candidates, positions = _topk.function_buffer(rows.count * k, order.raw), words(rows.count * k)
-    states = _topk._select_code(keys, form, starts, limits, shape, keys.context, graph)
-    flags, sums = words(2 * rows.count * tiles * form.group), words(2 * rows.count * tiles)
-    module.make_exact_kernel(form)(
-        keys, keys, flags, sums, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    places = _topk.exclusive_sum(sums, graph=graph)
-    module.make_collect_exactly_kernel(form)(
-        keys, flags, places, candidates, positions, states, starts, tiles, *limits, *shape, graph=graph
-    )
-    return candidates, positions
+    narrowing.collect_exactly(starts, narrowing.select_code(starts))
+    return narrowing.targets
 
 
 def plan_by_digits(length: int, k: int) -> Any:

@@ -15,14 +15,14 @@ import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import f32
 from vkdispatch.families.tuning import Number, Table
 from vkdispatch.fft.plan.tuning import tuning as fft
-from vkdispatch.matrices.planning import tuning as matrices
+from vkdispatch.matrices.plans import tuning as matrices
 from vkdispatch.random.launching import tuning as random
 from vkdispatch.rearrange.moves import staging_tuning, take_tuning, tile_tuning
 from vkdispatch.reduce.planning import cpu_tuning
 from vkdispatch.reduce.planning import tuning as reduce
 from vkdispatch.scans.planning import tuning as scans
 from vkdispatch.selection.tuning import tuning as selection
-from vkdispatch.sorting.planning import tuning as sorting
+from vkdispatch.sorting.launching import tuning as sorting
 
 Array = npt.NDArray[Any]
 

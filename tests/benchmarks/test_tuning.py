@@ -18,7 +18,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.families import tuning
 from vkdispatch.families.tuning import H200_AND_LLVMPIPE, Number, Table
 from vkdispatch.rearrange.moves import TakeTuning
-from vkdispatch.sorting.planning import Tuning
+from vkdispatch.sorting.launching import Tuning
 
 RunPython = Callable[..., "CompletedProcess[str]"]
 NUMBERS = [number for table in calls.TABLES for number in table.numbers.values()]

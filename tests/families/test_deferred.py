@@ -11,7 +11,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.base.buffers import kernel_errors
 from vkdispatch.base.process import RunningTask
-from vkdispatch.rearrange.indices import BadIndexError
+from vkdispatch.rearrange.taking import BadIndexError
 
 HERE = "test_deferred.py"
 

@@ -11,7 +11,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import AMD, INTEL, NVIDIA, device_facts
 from vkdispatch.scans.planning import make_planner
-from vkdispatch.sorting.planning import choose_tile
+from vkdispatch.sorting.launching import choose_tile
 
 BASIC, ARITHMETIC, BALLOT, SHUFFLE, SHIFT = 0x1, 0x4, 0x8, 0x10, 0x20
 EVERY = BASIC | ARITHMETIC | BALLOT | SHUFFLE | SHIFT

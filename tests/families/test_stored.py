@@ -23,8 +23,7 @@ from vkdispatch.base.compilation import disk_cache
 from vkdispatch.codegen.abbreviations import f32
 from vkdispatch.families import stored, tuning
 from vkdispatch.families.sources import identity_map
-from vkdispatch.reduce.accumulators import make_accumulator
-from vkdispatch.reduce.operations import SubgroupAdd, SubgroupMax
+from vkdispatch.reduce.accumulators import SubgroupAdd, SubgroupMax, make_accumulator
 from vkdispatch.shader import building
 from vkdispatch.shader.stored import StoredProgram
 

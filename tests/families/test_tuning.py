@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -15,8 +16,17 @@ import vkdispatch as vd
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.record import replace
 from vkdispatch.families import tuning as tuning_module
-from vkdispatch.families.tuning import LLVMPIPE, Number, Table, device_facts, forget, keep, load_kept
-from vkdispatch.sorting.planning import Tuning, plan_runs, tuning
+from vkdispatch.families.tuning import (
+    LLVMPIPE,
+    Number,
+    PlanCache,
+    Table,
+    device_facts,
+    forget,
+    keep,
+    load_kept,
+)
+from vkdispatch.sorting.launching import Tuning, plan_runs, tuning
 
 RunPython = Callable[..., "CompletedProcess[str]"]
 LENGTH = 5000
@@ -64,7 +74,7 @@ def test_other_processes_find_what_is_kept(run_python: RunPython, cache: Path) -
     keep(vd.get_context(), {Tuning.run_least: 1024, Tuning.run_group: 4})
     code = """
 import vkdispatch as vd
-from vkdispatch.sorting.planning import tuning
+from vkdispatch.sorting.launching import tuning
 print(tuning.run_least, tuning.run_group, tuning.group)
 vd.get_context()
 print(tuning.run_least, tuning.run_group, tuning.group)
@@ -185,3 +195,23 @@ def test_repeated_calls_read_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None
         reads.clear()
         function(y)
         assert reads == []
+
+
+def test_a_plan_of_earlier_numbers_is_not_kept() -> None:
+    table, plans = Small(), PlanCache[int]()
+    started, changed = threading.Event(), threading.Event()
+
+    def plan_slowly() -> int:
+        number = table.number
+        started.set()
+        changed.wait(10)
+        return number
+
+    thread = threading.Thread(target=plans.find, args=(table, "key", plan_slowly))
+    thread.start()
+    started.wait(10)
+    with table.change(number=8):
+        assert plans.find(table, "other key", lambda: table.number) == 8
+        changed.set()
+        thread.join()
+        assert plans.find(table, "key", lambda: table.number) == 8

@@ -11,7 +11,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.base.record import replace
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.matrices import planning, product
+from vkdispatch.matrices import plans, product
 
 Shape = tuple[int, ...]
 
@@ -32,7 +32,7 @@ def plan_for(monkeypatch: pytest.MonkeyPatch, *, cpu: bool, **tuning: Any) -> No
     """Let products be planned for a processor, or for a GPU, by a tuning with these changes."""
     facts = replace(device_facts(), is_cpu=cpu)
     monkeypatch.setattr(product, "device_facts", lambda: facts)
-    monkeypatch.setattr(planning, "tuning", replace(planning.tuning, **tuning))
+    monkeypatch.setattr(plans, "tuning", replace(plans.tuning, **tuning))
 
 
 def swapped(x: Any, swap: bool) -> Any:

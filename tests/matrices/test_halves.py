@@ -11,15 +11,15 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.matrices import planning
-from vkdispatch.matrices import planning as tuning
+from vkdispatch.matrices import plans
+from vkdispatch.matrices import plans as tuning
 
 from .products import check, numbers, plan_for, swapped
 
 
 def has_cooperative_matrices() -> bool:
     """Return whether the device multiplies halves by cooperative matrices."""
-    return planning.find_subgroup_product(device_facts(), f16) is not None
+    return plans.find_subgroup_product(device_facts(), f16) is not None
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
@@ -107,7 +107,7 @@ def test_words_in_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles of which each invocation brings several words, as GPUs use them."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.find_subgroup_product(device_facts(), f16)
+    product = plans.find_subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
     tile = tuning.SubgroupTile(2 * m, 2 * n, 4 * k, m, n, 1.0)
@@ -120,7 +120,7 @@ def test_user_kernel() -> None:
     """The example of the docs, where it can run."""
     if not has_cooperative_matrices():
         pytest.skip("the driver has no cooperative matrices")
-    product = planning.find_subgroup_product(device_facts(), f16)
+    product = plans.find_subgroup_product(device_facts(), f16)
     assert product is not None
     m, n, k = product.m, product.n, product.k
 

@@ -349,7 +349,7 @@ def test_large_tiles(a: bool, b: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _tiles() -> list[Any]:
-    from vkdispatch.matrices.planning import tuning
+    from vkdispatch.matrices.plans import tuning
 
     return [(item, tile) for item in (4, 8, 16) for tile in getattr(tuning, f"tiles_{item}")]
 
@@ -372,7 +372,7 @@ def test_bytes_in_every_tile(item: int, tile: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", [np.float32, np.int32, np.float64, np.int64, np.complex64])
 def test_two_steps_per_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that are written out whole: an odd or even number of them, and less than one, at an end."""
-    from vkdispatch.matrices.planning import Tile
+    from vkdispatch.matrices.plans import Tile
 
     tiles = (Tile(32, 32, 4, 4, 4, 4, 1.0),)
     plan_for(monkeypatch, cpu=False, tiles_4=tiles, tiles_8=tiles)
@@ -382,7 +382,7 @@ def test_two_steps_per_turn(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _square() -> Any:
-    from vkdispatch.matrices.planning import Tile
+    from vkdispatch.matrices.plans import Tile
 
     return Tile(64, 32, 16, 8, 4, 2, 1.0)
 

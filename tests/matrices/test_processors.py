@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.matrices import planning as tuning
+from vkdispatch.matrices import plans as tuning
 
 from .products import check, numbers, plan_for
 

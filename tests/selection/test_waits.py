@@ -119,4 +119,4 @@ def test_cache_of_edges_is_bounded() -> None:
     for most in range(100, 300):
         counts, _ = vd.histogram(x, 3, (0, most))
         np.testing.assert_array_equal(counts.read(0), np.histogram(NUMBERS, 3, (0, most))[0])
-    assert len(x.context.kept["selection.edges"]) <= 64
+    assert len(x.context.kept["selection.histogram"]) <= 64

@@ -134,7 +134,7 @@ def test_graphs_sort_current_data(size: int) -> None:
 
 OTHER_FORMS = """
 import numpy as np, vkdispatch as vd
-from vkdispatch.sorting.planning import tuning
+from vkdispatch.sorting.launching import tuning
 rng = np.random.default_rng(0)
 def check(host, axis=-1):
     x = vd.asbuffer(host)
@@ -201,7 +201,7 @@ def test_kernels_of_gpus(run_python: Callable[..., CompletedProcess[str]]) -> No
 # Short and long runs, of one workgroup and several, with digits of both widths; and merged rows, in numbers
 # that are not multiples of blocks and workgroups.
 RUNS = """
-from vkdispatch.sorting import planning
+from vkdispatch.sorting import launching
 tuning.run_least, tuning.run_most, tuning.run_count = 16, 400, 24
 tuning.long_run, tuning.long_run_width, tuning.short_work = 200, 11, 1 << 12
 make = lambda shape, kind: rng.integers(-100, 100, shape).astype(kind)
@@ -213,7 +213,7 @@ rare = np.full(5000, 7, np.uint32)
 rare[[3, 4000]] = 1 << 31, 2
 check(rare); check(np.zeros((4, 4000), np.int16)); check(np.zeros((4, 4001), np.int16))
 check(rng.standard_normal((5, 4000)).astype(np.float32)); check(rng.standard_normal((2, 4000)))
-planning.MAX_NARROW = 5000  # longer rows have counters and positions of 64 bits
+launching.MAX_NARROW = 5000  # longer rows have counters and positions of 64 bits
 check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
 """
 SERIAL = """

@@ -31,6 +31,12 @@ class _Annotations:
         return annotation
 
 
+def is_buffer(annotation: object) -> bool:
+    """Whether an annotation is `Buffer[D]`. It does not import the language."""
+    origin = getattr(annotation, "__origin__", None)
+    return origin is not None and origin is import_module("vkdispatch.codegen.arguments").Buffer
+
+
 buffer = _Annotations("Buffer")
 constant = _Annotations("Constant")
 

@@ -10,7 +10,7 @@ from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.objects.resources import BufferVariable
 from vkdispatch.compiler.analyses.launch_values import definitions_of
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
-from vkdispatch.families.arguments import Access
+from vkdispatch.families.values import Access
 from vkdispatch.shader.map import mapped_index
 
 # ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------

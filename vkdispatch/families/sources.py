@@ -130,7 +130,7 @@ class Source:
             result = self.mapping.trace(*variables)
             if result is None:
                 raise ArgumentValueError(
-                    f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
+                    f"map {self.mapping.name!r} must return a {self.out_type.name}, got None"
                 )
             if not (isinstance(result, vc.ShaderVariable) and result.var_type is wide) and narrow is not wide:
                 stored = vc.new_register(narrow)
@@ -203,9 +203,7 @@ class MapName(str):
 
 def list_argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
-    names = list(inspect.signature(mapping.mapping_function).parameters)
-    count = mapping.arity
-    return [*map(MapName, names if len(names) == count else [f"param{i}" for i in range(count)])]
+    return [*map(MapName, mapping.parameter_names)]
 
 
 def make_distinct(names: Sequence[str]) -> list[str]:
@@ -220,10 +218,6 @@ def make_distinct(names: Sequence[str]) -> list[str]:
         taken.add(name)
         distinct.append(name)
     return distinct
-
-
-def _name(mapping: MappingFunction) -> str:
-    return getattr(mapping.mapping_function, "__name__", "map")
 
 
 def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
@@ -256,7 +250,7 @@ def make_strided_source(source: Source, count: int, is_narrow: bool) -> Source:
             return source.mapping.trace(*map(forget_element, variables[:inner]))
 
     mapped = source.mapping.mapping_function
-    read_strided.__name__ = read_strided.__qualname__ = _name(source.mapping)
+    read_strided.__name__ = read_strided.__qualname__ = source.mapping.name
     read_strided.stands_for = getattr(mapped, "stands_for", mapped)  # type: ignore[attr-defined]
     _name_parameters(read_strided, [*source.names, *names])
     annotations = [*source.annotations, *[constant[uint32]] * len(names)]
@@ -460,11 +454,9 @@ def _count_sizes(tree: Tree) -> int:
 
 def _list_names(tree: Tree) -> list[str]:
     """Return the name of each leaf: the names of the parameters on the path to it, joined."""
-    count = tree.mapping.arity
-    parameters = list(inspect.signature(tree.mapping.mapping_function).parameters)
-    parameters = parameters if len(parameters) == count else [f"param{i}" for i in range(count)]
+    parameters = tree.mapping.parameter_names
     names: list[str] = []
-    for name, child in zip(parameters[count - len(tree.children) :], tree.children, strict=True):
+    for name, child in zip(parameters[len(parameters) - len(tree.children) :], tree.children, strict=True):
         inner = [f"{name}_{leaf}" for leaf in _list_names(child)] if isinstance(child, Tree) else [name]
         names.extend(leaf if leaf not in names else f"{leaf}_{len(names)}" for leaf in inner)
     return names

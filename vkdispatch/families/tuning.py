@@ -15,7 +15,6 @@ from vkdispatch.base.devices import MatrixProduct, identify_devices
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record
-from vkdispatch.families.arguments import floor_power_of_two
 
 # ---- Memoization: sources, sinks and kernels are made once for equal arguments ---------------------------
 
@@ -55,30 +54,31 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
 
 
 class PlanCache(Generic[_Result]):
-    """Plans by key. They are dropped when a number of the table changes that they depend on.
-
-    Attributes
-    ----------
-    plans
-        The plans of the present numbers.
-    """
+    """Plans by key. They are dropped when a number of the table changes that they depend on."""
 
     def __init__(self) -> None:
         """Start without plans."""
-        self.plans: dict[Any, _Result] = {}
-        self._edition: object = None
+        self._kept: tuple[object, dict[Any, _Result]] = None, {}
+
+    @property
+    def plans(self) -> dict[Any, _Result]:
+        """The plans of the present numbers."""
+        return self._kept[1]
 
     def find(self, table: "Table", key: Any, make: Callable[[], _Result]) -> _Result:
         """Return the plan under a key, made if there is none."""
-        if self._edition != table.edition:
-            self.plans.clear()
-            self._edition = table.edition
-        plan = self.plans.get(key)
+        present = table.edition
+        edition, plans = self._kept
+        if edition != present:
+            # another thread that is making a plan of earlier numbers keeps it with those
+            plans = {}
+            self._kept = present, plans
+        plan = plans.get(key)
         if plan is None:
             plan = make()
-            if len(self.plans) >= MAX_RESULTS:
-                self.plans.clear()
-            self.plans[key] = plan
+            if len(plans) >= MAX_RESULTS:
+                plans.clear()
+            plans[key] = plan
         return plan
 
 
@@ -91,6 +91,11 @@ _BALLOT, _SHUFFLE, _SHIFT = 0x8, 0x10, 0x20
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 # Drivers of other vendors may run kernels with smaller subgroups than they report.
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
+
+
+def floor_power_of_two(number: int) -> int:
+    """Return the largest power of two that is not above a number, but at least 1."""
+    return 1 << (max(number, 1).bit_length() - 1)
 
 
 # Plans are memoized by these facts. Each context has one object, so it is compared and hashed by identity.
@@ -189,7 +194,7 @@ def _gather_facts(context: Context) -> DeviceFacts:
 
 # ---- Numbers found by measurement: what plans depend on besides shapes, types and the device -------------
 #
-# Each family of functions has one table or a few, subclasses of `Table`, in its `tuning` or `planning`.
+# Each family of functions has one table or a few, subclasses of `Table`.
 # A number has a default and names the device that it was found on; the comment above it says what it is.
 # `python -m benchmarks tune` measures the candidates of the numbers on another device. What it keeps in the
 # cache folder replaces the defaults on that device.

@@ -13,6 +13,7 @@ import vkdispatch.codegen as vc
 from vkdispatch import control_flow
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 from vkdispatch.families.stored import store_results
 
 
@@ -377,3 +378,22 @@ def find_multiplier(divisor: int) -> tuple[int, int]:
 def divide(number: Any, multiplier: Any, shift: Any) -> Any:
     """Return a uint32 below 2**31 divided by what `find_multiplier` returned these for."""
     return vc.umul_extended(number, multiplier)[0] >> shift
+
+
+# ---- Accesses of maps to their arguments -----------------------------------------------------------------
+
+
+@record
+class Access:
+    """How a map uses an argument.
+
+    Attributes
+    ----------
+    here
+        Whether it accesses only the element at the mapped index.
+    written
+        Whether it writes to the argument.
+    """
+
+    here: bool = True
+    written: bool = False

@@ -15,7 +15,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families import arguments as axes
+from vkdispatch.families import operands as axes
 from vkdispatch.families.operands import require_buffer
 from vkdispatch.shader.map import MappingFunction
 

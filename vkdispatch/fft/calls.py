@@ -10,8 +10,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
-from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import require_buffer
+from vkdispatch.families.operands import parse_axes, require_buffer
 from vkdispatch.families.stored import store_all_results
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import Options

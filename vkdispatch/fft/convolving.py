@@ -13,8 +13,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_int
-from vkdispatch.families.operands import check_apart, require_buffer
+from vkdispatch.families.operands import check_apart, parse_int, require_buffer
 from vkdispatch.families.stored import store_all_results
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import (

@@ -11,8 +11,13 @@ from vkdispatch.base.dtype import DType, complex128, component_type, float16, fl
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_axes, parse_int
-from vkdispatch.families.operands import check_same_or_apart, is_same_memory, require_buffer
+from vkdispatch.families.operands import (
+    check_same_or_apart,
+    is_same_memory,
+    parse_axes,
+    parse_int,
+    require_buffer,
+)
 from vkdispatch.fft import arguments
 from vkdispatch.fft.arguments import factor
 from vkdispatch.fft.calls import transform_axis

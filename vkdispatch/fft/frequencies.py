@@ -12,8 +12,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Overla
 from vkdispatch.base.sharing.dlpack import has_dlpack
 from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import is_number, parse_axes, parse_int
-from vkdispatch.families.operands import check_same_or_apart, is_same_memory
+from vkdispatch.families.operands import check_same_or_apart, is_number, is_same_memory, parse_axes, parse_int
 from vkdispatch.families.stored import store_results
 from vkdispatch.fft.arguments import check_like
 from vkdispatch.shader.copying import copyto

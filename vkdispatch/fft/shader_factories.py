@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.operands import parse_int
 from vkdispatch.fft import arguments, convolving
 from vkdispatch.fft.calls import build_fft_kernel, build_plane_kernel, get_fft_kernel, parse_transform
 from vkdispatch.fft.convolving import get_transposed_size

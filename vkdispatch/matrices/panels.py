@@ -29,11 +29,8 @@ from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Operand, Sink, plain_source
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
-from vkdispatch.families.tuning import DeviceFacts
 from vkdispatch.families.values import convert_value, join_words, split_words, word_count
-from vkdispatch.matrices import planning
 from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables, add_product, make_zero
-from vkdispatch.matrices.planning import choose_cpu_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WORD = 16
@@ -78,21 +75,7 @@ class PanelForm:
         return self.lanes * self.width * self.step
 
 
-def choose_panel_form(kind: DType, sink: Sink, sizes: Sizes, device: DeviceFacts) -> PanelForm:
-    """Return the form of a product of a type on a device."""
-    tuning = planning.tuning
-    large = sizes.size * sizes.length >= tuning.panel_large
-    height = tuning.panel_height_large if large else tuning.panel_height
-    return PanelForm(kind, sink.value_type is bool_, choose_cpu_lanes(device), height, tuning.panel_width)
-
-
-def fits_panels(form: PanelForm, sizes: Sizes) -> bool:
-    """Whether the operands are small enough to be copied."""
-    most = planning.tuning.panel_words
-    return max(_count_words(form, sizes, of_b=False), _count_words(form, sizes, of_b=True)) <= most
-
-
-def _count_words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
+def count_panel_words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
     """Return the number of words of the panels of an operand."""
     steps = -(-sizes.length // form.step)
     if of_b:
@@ -229,7 +212,7 @@ def queue_panels(
     swapped
         Whether rows and columns of the operand are swapped.
     """
-    count = _count_words(form, sizes, of_b=of_b)
+    count = count_panel_words(form, sizes, of_b=of_b)
     target: Buffer[Any] = function_buffer(count, uvec4, context=array.context)
     side = sizes.columns if of_b else sizes.rows
     along = of_b is swapped

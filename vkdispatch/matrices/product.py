@@ -10,7 +10,6 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_dtype
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import (
@@ -18,6 +17,7 @@ from vkdispatch.families.operands import (
     Operand,
     Output,
     OutputLike,
+    parse_dtype,
     parse_operand,
     prepare_output,
     stride_operand,

@@ -21,7 +21,7 @@ from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, View
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.quantiles import median
-from vkdispatch.rearrange.padding import pad as pad_buffer
+from vkdispatch.rearrange.joining import pad as pad_buffer
 
 # ---- Elements written by places, masks and diagonals ---------------------------------------------
 

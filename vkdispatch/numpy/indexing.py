@@ -21,7 +21,7 @@ from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_vie
 from vkdispatch.numpy.core.memory import Shape, View, device_of, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.places import Axis, Index, Selection, check_lengths, read_places, write_places
-from vkdispatch.rearrange import take as take_elements
+from vkdispatch.rearrange.taking import take as take_elements
 
 # ---- Reading and writing elements at arrays of indices ---------------------------------------------------
 

@@ -27,9 +27,9 @@ from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Shape, View, join_axes, kernel_type
-from vkdispatch.rearrange import indices
+from vkdispatch.rearrange import taking
 from vkdispatch.rearrange.moves import find_largest_word
-from vkdispatch.rearrange.putting import put
+from vkdispatch.rearrange.taking import put
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -193,7 +193,7 @@ class _Places:
             if is_valid:
                 place = index.to_dtype(dtype.uint32)
             else:
-                found, wrong = indices.find_out_of_bounds(index, length.to_dtype, long=long)
+                found, wrong = taking.find_out_of_bounds(index, length.to_dtype, long=long)
                 wrong = wrong.to_register()
                 bad.append((found, wrong))
                 narrow = found.to_dtype(dtype.uint32).to_register()
@@ -248,7 +248,7 @@ class _Plan:
                 "index: arrays of 2**32 elements or more support only slices and integers"
             )
         sources = tuple(
-            (operand.source, each.is_valid, indices.is_long(operand, each.length))
+            (operand.source, each.is_valid, taking.is_long(operand, each.length))
             for operand, each in zip(self.operands, selection.indices, strict=True)
         )
         self.form = _Form(sources, len(before), len(after), self.total == self.count)
@@ -272,7 +272,7 @@ class _Plan:
         for operand, each in zip(self.operands, self.selection.indices, strict=True):
             if not each.is_valid:
                 what = f"axis {each.axis}"
-                notes = indices.prepare_notes("indexing", operand, each.length, what, "index", _REMEDY)
+                notes = taking.prepare_notes("indexing", operand, each.length, what, "index", _REMEDY)
                 found += notes[1:] if found else notes
         return found
 
@@ -299,7 +299,7 @@ def check_lengths(selection: Selection) -> bool:
     count = math.prod(selection.shape)
     for index in selection.indices:
         if count and not index.length:
-            raise indices.BadIndexError(f"index: axis {index.axis} has no elements")
+            raise taking.BadIndexError(f"index: axis {index.axis} has no elements")
     if math.prod(selection.result_shape):
         return True
     if count:
@@ -311,7 +311,7 @@ def note_indices(selection: Selection) -> None:
     """Let the device check the indices; a later wait raises IndexError for those out of bounds."""
     for operand, each in zip(_operands(selection), selection.indices, strict=True):
         if not each.is_valid:
-            indices.note_bad_index("indexing", operand, each.length, f"axis {each.axis}", "index", _REMEDY)
+            taking.note_bad_index("indexing", operand, each.length, f"axis {each.axis}", "index", _REMEDY)
 
 
 def read_places(selection: Selection, result: Buffer[Any]) -> None:

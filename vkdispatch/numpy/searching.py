@@ -18,7 +18,7 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy, parse_value, r
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, whole_view
 from vkdispatch.numpy.core.memory import Shape, device_of, int64
 from vkdispatch.numpy.indexing import nonzero
-from vkdispatch.rearrange import take_along_axis as take_lines
+from vkdispatch.rearrange.taking import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.selection.topk import topk as find_largest
 from vkdispatch.sorting import functions as sorting

@@ -1,20 +1,220 @@
-"""A generator of random numbers in bulk."""
+"""A generator of random numbers in bulk, and its permutations."""
 
 import copy
 from typing import Any, Self
 
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float32, int32, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.random import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
-from vkdispatch.families.arguments import DTypeLike, is_int, parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import buffers, numbers, trace_kernel
+from vkdispatch.families.sources import Source
+from vkdispatch.families.stored import store_results
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import INTEGERS, integer_limits
 from vkdispatch.random import launching
-from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.stream import PHILOX4X32, PHILOX4X64, Origin, StreamPosition, parse_seed, read_state
+from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
+
+# ---- Permutations whose elements are found independently: no sort, and no memory but for the keys --------
+#
+# Of up to `RANKED` elements, element i takes the rank of its random key of 64 bits among all keys: all orders
+# are equally probable. For more elements there is a Feistel network, which is a bijection for any function F:
+#
+#       i, in as many bits as the last place has
+#       |
+#     upper half       lower half
+#       |                  |
+#      xor <---- F(., key 0) ----
+#       |                  |
+#       ---- F(., key 1) -> xor          ROUNDS of these, in turn
+#       |                  |
+#       j: a place; while it is beyond the last, it goes through the network again (cycle walking)
+#       |
+#       j + a random distance, modulo the count
+#
+# At least half of all numbers of these bits are places, so that an element takes at most two networks on
+# average. The last step makes the place of each element exactly uniform, and permutations odd or even:
+# networks of more than three bits are even. There are 2**(32 * ROUNDS) permutations to choose from.
+#
+# Luby, Rackoff: "How to construct pseudorandom permutations from pseudorandom functions" (1988); Black,
+# Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell, Stokes, Frank, Holmes:
+# "Bandwidth-optimal random shuffling for GPUs" (2022, with other networks). F is Wellons' hash lowbias32.
+
+
+RANKED = 1024
+ROUNDS = 16
+_GROUP = 256
+
+
+def key_words(count: int) -> int:
+    """Return how many words of 32 bits a permutation of `count` elements takes, besides the distance."""
+    return 2 * count if count <= RANKED else ROUNDS
+
+
+def place_type(count: int) -> dt.DType:
+    """Return the type that places are computed in."""
+    return dt.uint32 if count <= 1 << 32 else dt.uint64
+
+
+def permute(
+    result: Buffer[Any],
+    count: int,
+    keys: Buffer[Any],
+    distance: Buffer[Any] | None,
+    output: operands.Output,
+    graph: CommandGraph | None,
+) -> None:
+    """Write a permutation of 0 to count - 1.
+
+    Parameters
+    ----------
+    result
+        A buffer of `count` elements.
+    keys
+        `key_words(count)` of uint32.
+    distance
+        One number below `count`, of `place_type(count)`; None for up to `RANKED` elements.
+    output
+        How places of its `value_type` are stored.
+    """
+    if distance is None:
+        _make_ranking_kernel(output.sink)(result, keys, *output.arguments, exec_size=count, graph=graph)
+        return
+    bits = (count - 1).bit_length()
+    low_bits = bits - bits // 2
+    kind = place_type(count)
+    last = [count - 1] if kind is dt.uint32 else [count - 1 & 0xFFFFFFFF, count - 1 >> 32]
+    _make_network_kernel(output.sink, kind)(
+        *(result, keys, distance, *output.arguments),
+        *(low_bits, (1 << bits - low_bits) - 1, (1 << low_bits) - 1, *last),
+        exec_size=count,
+        graph=graph,
+    )
+
+
+def gather(
+    result: Buffer[Any],
+    source: operands.Operand,
+    places: Buffer[Any] | None,
+    inner: int,
+    output: operands.Output,
+    graph: CommandGraph | None,
+) -> None:
+    """Write the rows at places of an axis with `inner` elements behind it; None copies all rows.
+
+    Raises
+    ------
+    ValueError
+        There are too many elements behind the axis.
+    """
+    taken, sink, parts = source.source, output.sink, 1
+    word = _choose_word(source, output)
+    if word is not None:
+        taken, sink = operands.plain_source(word), operands.plain_output(word).sink
+        parts = source.var_type.item_size // word.item_size
+    if inner * parts > 0xFFFFFFFF:
+        raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
+    given = () if places is None else (places,)
+    kernel = _make_gathering_kernel(sink, taken, None if places is None else places.var_type)
+    arguments = (*given, *source.arguments, *output.arguments, inner * parts)
+    kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
+
+
+def _choose_word(source: operands.Operand, output: operands.Output) -> dt.DType | None:
+    """Return the type of the words as which elements are moved; None if they are moved as elements."""
+    if not source.source.is_plain or output.sink.mapping is not None:
+        return None
+    component = dt.component_type(source.var_type)
+    if component in (dt.float16, dt.bfloat16):
+        # conversions to float32 and back change the bits of a NaN
+        return dt.uint16
+    lacking = component is dt.float64 and "shaderFloat64" not in device_facts(source.context).features
+    return dt.uint32 if lacking else None
+
+
+@store_results
+def _make_ranking_kernel(sink: operands.Sink) -> ShaderFunction:
+    def body(result: Any, keys: Any, mapping: Any) -> None:
+        index = vc.global_invocation_id().x
+        low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
+        rank = vc.new_register(dt.uint32, 0)
+        with vc.for_block(keys.shape.w // 2) as other:
+            other_low, other_high = keys[2 * other].to_register(), keys[2 * other + 1].to_register()
+            same = vc.all(other_high == high, other_low == low, other < index)
+            before = vc.any(other_high < high, vc.all(other_high == high, other_low < low), same)
+            rank += vc.select(before, vc.to_dtype(dt.uint32, 1), 0)
+        sink.store(result, mapping, index, rank.to_dtype(dt.compute_type(sink.value_type)))
+
+    arguments = [*buffers(result=sink.out_type, keys=dt.uint32), sink.parameters]
+    return trace_kernel("random_ranks", body, arguments, _GROUP, exec_size=1)
+
+
+@store_results
+def _make_network_kernel(sink: operands.Sink, kind: dt.DType) -> ShaderFunction:
+    wide = kind is dt.uint64
+
+    def body(result: Any, keys: Any, distance: Any, mapping: Any, sizes: Any) -> None:
+        low_bits, high_mask, low_mask, last, *upper = sizes
+        if wide:
+            last = ((upper[0].to_dtype(dt.uint64) << 32) | last.to_dtype(dt.uint64)).to_register()
+        index = vc.global_invocation_id().x
+        place = vc.new_register(kind, _cast_place(kind, index))
+        again = vc.new_register(dt.uint32, 1)
+        shift = low_bits.to_dtype(kind) if wide else low_bits
+        with vc.while_block(again != 0):
+            high = vc.new_register(dt.uint32, _cast_place(dt.uint32, place >> shift))
+            low = vc.new_register(dt.uint32, _cast_place(dt.uint32, place) & low_mask)
+            for turn in range(0, ROUNDS, 2):
+                high[:] = (high ^ _hash(low, keys[turn])) & high_mask
+                low[:] = (low ^ _hash(high, keys[turn + 1])) & low_mask
+            place[:] = (high.to_dtype(kind) << shift) | low.to_dtype(kind)
+            again[:] = vc.select(place > last, vc.to_dtype(dt.uint32, 1), 0)
+        # modulo the count, without an overflow
+        far = distance[0].to_register()
+        left = (last - place).to_register()
+        moved = vc.select(far > left, far - left - 1, place + far)
+        sink.store(result, mapping, index, moved.to_dtype(dt.compute_type(sink.value_type)))
+
+    tables = buffers(result=sink.out_type, keys=dt.uint32, distance=kind)
+    sizes = ("low_bits", "high_mask", "low_mask", "last", *(("last_upper",) if wide else ()))
+    arguments = [*tables, sink.parameters, numbers(*sizes)]
+    return trace_kernel("random_permutation", body, arguments, _GROUP, exec_size=1)
+
+
+@store_results
+def _make_gathering_kernel(sink: operands.Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
+    def body(result: Any, order: Any, variables: Any, mapping: Any, inner: Any) -> None:
+        index = vc.global_invocation_id().x
+        taken = index
+        if order is not None:
+            row, column = (index // inner).to_register(), (index % inner).to_register()
+            length = order.shape.w
+            before = row // length * length
+            taken = (before + order[row % length].to_register()) * inner + column
+        sink.store(result, mapping, index, source.value(variables, taken))
+
+    tables = buffers(result=sink.out_type, order=places)
+    arguments = [*tables, source.parameters, sink.parameters, *numbers("inner")]
+    return trace_kernel("random_gather", body, arguments, _GROUP, exec_size=1)
+
+
+def _cast_place(kind: dt.DType, value: Any) -> Any:
+    """Return a number in a type, also in kernels whose positions have 64 bits."""
+    return own(dt.uint32, value.to_dtype(dt.uint32)) if kind is dt.uint32 else value.to_dtype(dt.uint64)
+
+
+def _hash(value: Any, key: Any) -> Any:
+    mixed = own(dt.uint32, value + key)
+    mixed = own(dt.uint32, (mixed ^ (mixed >> 16)) * 0x7FEB352D)
+    mixed = own(dt.uint32, (mixed ^ (mixed >> 15)) * 0x846CA68B)
+    return own(dt.uint32, mixed ^ (mixed >> 16))
 
 
 class Generator:
@@ -124,7 +324,7 @@ class Generator:
         >>> first.random(2).read(0)
         array([0.99162126, 0.07083416], dtype=float32)
         """
-        children = self._at.spawn(parse_int(count, "count", least=0))
+        children = self._at.spawn(operands.parse_int(count, "count", least=0))
         if children is None:
             raise ArgumentValueError("spawn: a generator that was made from a key has no seed; use jumped()")
         return [Generator(child, self.bit_generator) for child in children]
@@ -140,7 +340,7 @@ class Generator:
         >>> vd.random.Generator(1).jumped().random(2).read(0)
         array([0.5258143 , 0.01735848], dtype=float32)
         """
-        return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
+        return Generator._from_origin(self._at.jump(operands.parse_int(jumps, "jumps", least=0)))
 
     @property
     def _seed_seq(self) -> Any:
@@ -195,7 +395,7 @@ class Generator:
     def random(
         self,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -226,7 +426,7 @@ class Generator:
         low: float = 0.0,
         high: float = 1.0,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -257,7 +457,7 @@ class Generator:
         loc: float = 0.0,
         scale: float = 1.0,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -287,7 +487,7 @@ class Generator:
     def standard_normal(
         self,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = float32,
+        dtype: operands.DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -308,7 +508,7 @@ class Generator:
         low: int,
         high: int | None = None,
         size: launching.SizeLike = None,
-        dtype: DTypeLike = int32,
+        dtype: operands.DTypeLike = int32,
         endpoint: bool = False,
         out: Buffer[Any] | None = None,
         *,
@@ -354,7 +554,7 @@ class Generator:
         self,
         x: int | operands.ArrayLike,
         axis: int = 0,
-        dtype: DTypeLike = int32,
+        dtype: operands.DTypeLike = int32,
         out: Buffer[Any] | None = None,
         *,
         output_map: operands.OutputLike = None,
@@ -384,8 +584,8 @@ class Generator:
         array([4, 1, 0, 2, 3], dtype=int32)
         """
         chosen = launching.parse_graph(graph)
-        if is_int(x):
-            count = parse_int(x, "x", least=0)
+        if operands.is_int(x):
+            count = operands.parse_int(x, "x", least=0)
             kind = launching.parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
@@ -393,7 +593,7 @@ class Generator:
             self._permute(buffer, count, stored, chosen)
             return buffer
         source = operands.parse_operand(x, "x")
-        along = parse_axis(axis, len(source.shape))
+        along = operands.parse_axis(axis, len(source.shape))
         stored, buffer = operands.prepare_output(
             out, output_map, source.shape, source.var_type, elsewhere=[source]
         )
@@ -418,7 +618,7 @@ class Generator:
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {describe(x)}")
         chosen = launching.parse_graph(graph)
         source = operands.parse_operand(x, "x")
-        along = parse_axis(axis, len(source.shape))
+        along = operands.parse_axis(axis, len(source.shape))
         plain = operands.parse_output(None, x.var_type)
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
@@ -435,7 +635,7 @@ class Generator:
         stored: operands.Output,
         graph: CommandGraph,
     ) -> None:
-        _, count, inner = split_shape(source.shape, axis)
+        _, count, inner = operands.split_shape(source.shape, axis)
         kind = place_type(count)
         places: Buffer[Any] = function_buffer(count, kind)
         self._permute(places, count, operands.parse_output(None, kind), graph)

@@ -8,7 +8,6 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
 from vkdispatch.codegen import random
 from vkdispatch.codegen.annotations import constant
-from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.stored import store_results
@@ -430,9 +429,9 @@ def _uniform(word: Any, kind: dt.DType) -> Any:
 
 def _round_to_half(value: Any) -> Any:
     """Return a float32 rounded to the 11 bits of a float16, so that the device has nothing to round."""
-    value = precise(value)
-    far = precise(value * 8193.0)
-    return precise(far - precise(far - value))
+    value = vc.precise(value)
+    far = vc.precise(value * 8193.0)
+    return vc.precise(far - vc.precise(far - value))
 
 
 def _split_halves(word: Any) -> tuple[Any, Any]:

@@ -15,10 +15,19 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current, global_graph
-from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_number
 from vkdispatch.families.calls import call_with_parameters
 from vkdispatch.families.kernels import buffers, numbers, trace_kernel
-from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
+from vkdispatch.families.operands import (
+    Output,
+    OutputLike,
+    check_overlap,
+    is_int,
+    parse_dtype,
+    parse_int,
+    parse_number,
+    parse_output,
+    prepare_result,
+)
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import (
     H200_AND_LLVMPIPE,

@@ -9,7 +9,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.families.arguments import is_int
+from vkdispatch.families.operands import is_int
 
 # ---- Streams of random words -----------------------------------------------------------------------------
 

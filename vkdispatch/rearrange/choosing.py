@@ -24,11 +24,11 @@ from vkdispatch.base.dtype import DType, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import Number
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import Argument, buffers, numbers, trace_kernel
 from vkdispatch.families.operands import (
     ArrayLike,
+    Number,
     Operand,
     OutputLike,
     Sink,

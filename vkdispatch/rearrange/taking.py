@@ -1,35 +1,270 @@
-"""`vd.take` and `vd.take_along_axis`: elements at places given by an array of indices."""
+"""`vd.take`, `vd.take_along_axis` and `vd.put`: elements at places given by arrays of indices."""
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, take_ticket
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_axis, split_shape
-from vkdispatch.families.calls import array_function
-from vkdispatch.families.kernels import buffers, numbers, raise_if_checked, trace_kernel
-from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families import kernels
+from vkdispatch.families.calls import array_function, is_recorded
+from vkdispatch.families.kernels import (
+    buffers,
+    clear_buffer,
+    note_error,
+    numbers,
+    raise_if_checked,
+    trace_kernel,
+)
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Number,
+    Operand,
+    Output,
+    OutputLike,
+    check_overlap,
+    parse_axis,
+    parse_operand,
+    plain_source,
+    prepare_output,
+    split_shape,
+)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
+from vkdispatch.families.values import INTEGERS, LONG_INTEGERS, SIGNED_INTEGERS, convert_value
 from vkdispatch.rearrange import moves
-from vkdispatch.rearrange.indices import (
-    check_indices,
-    is_long,
-    note_bad_index,
-    note_bad_places,
-    parse_mode,
-    prepare_notes,
-    resolve_index,
-)
+from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.rearrange.moves import staging_tuning as staging_tuning
 from vkdispatch.rearrange.moves import take_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
+
+# ---- Indices in arrays: the place of each, and what happens to those out of bounds ------------------------
+
+
+_GROUP = 256
+MODES = ("wrap", "clip", "raise")
+_REMEDY = 'mode="wrap" and mode="clip" allow it'
+_MAX_NARROW = (1 << 31) - 1
+
+
+class BadIndexError(VkDispatchError, IndexError):
+    """An index is out of bounds."""
+
+
+def parse_mode(mode: object, graph: CommandGraph | None) -> str:
+    """Return what happens to indices out of bounds; None becomes "raise", or "wrap" if the call is recorded.
+
+    Raises
+    ------
+    ValueError
+        There is no such mode, or it is "raise" and the call is recorded.
+    """
+    recorded = is_recorded(graph)
+    if mode is None:
+        return "wrap" if recorded else "raise"
+    if mode not in MODES:
+        raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    if mode == "raise" and recorded:
+        raise ArgumentValueError('mode: "raise" cannot be recorded in a graph; pass "wrap" or "clip"')
+    return str(mode)
+
+
+def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
+    """Check what is known of indices before they are read.
+
+    Raises
+    ------
+    TypeError
+        They are not integers.
+    IndexError
+        There are indices, but no elements.
+    """
+    if indices.var_type not in INTEGERS:
+        raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
+    if indices.size and not length:
+        raise BadIndexError(f"{name}: cannot take elements from an empty array or an axis of length 0")
+
+
+def is_long(indices: Operand, length: int) -> bool:
+    """Whether places are computed in 64 bits."""
+    return indices.var_type in LONG_INTEGERS or length > _MAX_NARROW
+
+
+def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:
+    """Return the place of an index, in a register.
+
+    Parameters
+    ----------
+    length
+        Returns the number of places as a GPU value of a type.
+    mode
+        "clip"; all others wrap.
+    long
+        Whether to compute in 64 bits.
+    big
+        Whether a place may need more than 32 bits.
+    """
+    kind = _choose_place_type(index.var_type, long)
+    signed = kind in SIGNED_INTEGERS
+    place = index.to_dtype(kind).to_register()
+    count = length(kind).to_register()
+    if mode == "clip":
+        least = vc.max(place, 0) if signed else place
+        place = vc.min(least, count - 1).to_register()
+    else:
+        if signed:
+            with vc.if_block(place < 0):
+                place += count
+            with vc.if_block(vc.any(place < 0, place >= count)):
+                place[:] = vc.floor_mod(place, count)
+        else:
+            with vc.if_block(place >= count):
+                place[:] = place % count
+    return place if big else place.to_dtype(dtype.uint32).to_register()
+
+
+@record
+class _IndexCheck(Check):
+    """The check that indices are within bounds."""
+
+    function: str
+    name: str
+    what: str
+    remedy: str
+    shape: tuple[int, ...]
+    kind: DType
+    queue_count: int
+
+    def error(self, place: int, words: Any, queue: int, call: str) -> BadIndexError:
+        # the first bad one, if there are fewer than 2**32 indices
+        value = "one" if words is None else str(read_note(words, 0, self.kind))
+        where = ", ".join(str(int(coordinate)) for coordinate in np.unravel_index(place, self.shape or (1,)))
+        on = f" on queue {queue}" if self.queue_count > 1 else ""
+        place_text = f"[{where if self.shape else ''}]{on}"
+        return BadIndexError(
+            f"{self.name}: {value} at {place_text} is out of bounds for {self.what}, in {call}; {self.remedy}"
+        )
+
+
+def note_bad_index(
+    function: str,
+    indices: Operand,
+    length: int,
+    what: str,
+    name: str = "indices",
+    remedy: str = _REMEDY,
+    *,
+    negative: bool = True,
+) -> None:
+    """Let the device check that all indices are in [-length, length), or in [0, length).
+
+    If an index is not, the next wait for the device raises an IndexError that names the first such index and
+    its position: this call does if checks are on (VKDISPATCH_CHECK).
+
+    Parameters
+    ----------
+    function
+        The name of the function that was called.
+    what
+        What has `length` elements, as the error message calls it.
+    name
+        The name of the argument.
+    remedy
+        What the error message advises.
+    negative
+        Whether negative indices are allowed.
+    """
+    if not indices.size:
+        return
+    long = is_long(indices, length)
+    numbers, values = pack_numbers({"count": indices.size, "length": length})
+    kernel = _make_check_kernel(indices.source, long, numbers, negative)
+    journal, ticket = prepare_notes(function, indices, length, what, name, remedy)
+    kernel(journal, *indices.arguments, *values, ticket)
+    raise_if_checked(indices.context)
+
+
+def prepare_notes(
+    function: str, indices: Operand, length: int, what: str, name: str = "indices", remedy: str = _REMEDY
+) -> tuple[Buffer[Any], int]:
+    """Return the arguments of a kernel that calls `note_bad_places`; see `note_bad_index`.
+
+    The caller calls `raise_if_checked` after the launch.
+    """
+    context = indices.context
+    kind = _choose_place_type(indices.var_type, is_long(indices, length))
+    what = f"{what} of {length} elements"
+    check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
+    return journal_of(context), take_ticket(context, check)
+
+
+def _choose_place_type(index: DType, long: bool) -> DType:
+    """Return the type in which the place of an index is computed, and compared with the length."""
+    if index in SIGNED_INTEGERS:
+        return dtype.int64 if long else dtype.int32
+    return dtype.uint64 if long else dtype.uint32
+
+
+def find_out_of_bounds(
+    index: Any, length: Callable[[DType], Any], *, long: bool, negative: bool = True
+) -> tuple[Any, Any]:
+    """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
+    kind = _choose_place_type(index.var_type, long)
+    place = index.to_dtype(kind).to_register()
+    if kind not in SIGNED_INTEGERS:
+        return place, place >= length(kind)
+    count = length(kind).to_register()
+    return place, vc.any(place >= count, place < (-count if negative else 0))
+
+
+def note_bad_places(
+    journal: Any,
+    ticket: Any,
+    places: Sequence[tuple[Any, Any]],
+    length: Callable[[DType], Any],
+    *,
+    long: bool,
+) -> None:
+    """Note, in a kernel being traced, which indices are out of bounds.
+
+    `places` are pairs in registers: the position of an index, and the index. The rest as of `resolve_index`.
+    """
+    checked = []
+    for position, index in places:
+        place, bad = find_out_of_bounds(index, length, long=long)
+        checked.append((position, place, bad.to_register()))
+    # one branch for all, which is rarely taken
+    with vc.if_block(vc.any(*(bad for _, _, bad in checked)) if len(checked) > 1 else checked[0][2]):
+        for position, place, bad in checked:
+            with vc.if_block(bad):
+                note_error(journal, ticket, position, [place])
+
+
+@store_results
+def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
+    def body(journal: Any, indices: Any, variables: Any, ticket: Any) -> None:
+        position = vc.global_invocation_id().x
+        index = source.value(indices, position)
+        length = functools.partial(numbers.value, variables, "length")
+        place, bad = find_out_of_bounds(index, length, long=long, negative=negative)
+        with vc.if_block(bad):
+            note_error(journal, ticket, position, [place])
+
+    journal, ticket = kernels.buffers(journal=dtype.uint32), kernels.numbers("ticket")
+    arguments = [*journal, source.parameters, numbers.arguments, *ticket]
+    return trace_kernel("check_indices", body, arguments, _GROUP, exec_size=numbers.text("count"))
+
 
 # ---- The kernel that takes elements along the last axis from rows in workgroup memory --------------------
 #
@@ -178,7 +413,7 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
 # memory holds the rows (see above).
 
 
-GROUP = 256
+# ---- `vd.take` and `vd.take_along_axis`: elements at places ----------------------------------------------
 
 
 @array_function
@@ -346,13 +581,13 @@ def _take(
     function = "take_along_axis" if call.along else "take"
     check = (function, places, length, call.what) if mode == "raise" else None
     if buffer.size:
-        _launch(call, "clip" if mode == "clip" else "wrap", check, target, buffer, graph)
+        _launch_take(call, "clip" if mode == "clip" else "wrap", check, target, buffer, graph)
     elif check is not None:
         note_bad_index(*check)
     return buffer
 
 
-def _launch(
+def _launch_take(
     call: _Call,
     mode: str,
     check: tuple[str, Operand, int, str] | None,
@@ -386,7 +621,7 @@ def _launch(
         return
     total = outer * count * inner * run
     packed, values = moves.pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
-    form = _Form(
+    form = _TakeForm(
         move=move,
         indices=places.source,
         mode=mode,
@@ -400,13 +635,13 @@ def _launch(
         numbers=packed,
     )
     notes = () if check is None else prepare_notes(*check)
-    _make_kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
+    _make_take_kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
     if check is not None:
         raise_if_checked(places.context)
 
 
 @record
-class _Form:
+class _TakeForm:
     """What a kernel is specialised for.
 
     Attributes
@@ -441,14 +676,14 @@ class _Form:
 
 
 @store_results
-def _make_kernel(form: _Form) -> ShaderFunction:
+def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
     move = form.move
 
     def body(moved: Any, places: Any, variables: Any, notes: Any) -> None:
         number = form.numbers.read(variables)
         length = functools.partial(form.numbers.value, variables, "length")
-        begin = vc.workgroup_id().x * (GROUP * form.ahead) + vc.local_invocation_index()
-        words = [(begin + step * GROUP).to_register() for step in range(form.ahead)]
+        begin = vc.workgroup_id().x * (_GROUP * form.ahead) + vc.local_invocation_index()
+        words = [(begin + step * _GROUP).to_register() for step in range(form.ahead)]
         parts: list[tuple[Any, Any, Any, Any]] = []
         indices = []
         for word in words:
@@ -488,5 +723,304 @@ def _make_kernel(form: _Form) -> ShaderFunction:
         form.numbers.arguments,
         [*buffers(journal=dtype.uint32), *numbers("ticket")] if form.is_checked else [],
     ]
-    groups = f"-(-{form.numbers.text('total')} // {GROUP * form.ahead})"
-    return trace_kernel(f"take_{move.label}", body, arguments, GROUP, workgroups=groups)
+    groups = f"-(-{form.numbers.text('total')} // {_GROUP * form.ahead})"
+    return trace_kernel(f"take_{move.label}", body, arguments, _GROUP, workgroups=groups)
+
+
+# ---- `vd.put`: values are written to places; the last value for a place counts ---------------------------
+#
+# The last value is found before any value is written, so that the result is the same every time:
+#
+#     indices    5  2  5  7  2           writers 0 1 2 3 4
+#     slots      [ 5: 2 ] [ 2: 4 ] [ 7: 3 ]              the last writer of each place
+#     written    x[5] = v[2]   x[2] = v[4]   x[7] = v[3]
+#
+# The slots are a hash table with twice as many entries as there are writers, or an entry for each element
+# of the array if these are fewer. An entry holds 1 + the number of a writer, and belongs to the place of
+# that writer. By atomics a writer takes the first free entry from the hash of its place on, or raises the
+# entry that belongs to its place already. Which entry a place gets depends on the order of execution, but
+# every place gets one, and the largest writer in it is the same each time. Only this one writes. No
+# invocation waits for another.
+
+
+_MAX_WRITERS = (1 << 31) - 1
+# Spreads places over the entries: an odd number near 2**32 divided by the golden ratio.
+_HASH = 2654435769
+_NONE = 0xFFFFFFFF
+
+
+@array_function
+def put(
+    x: Buffer[Any],
+    indices: ArrayLike,
+    values: ArrayLike | Number,
+    mode: str | None = None,
+    *,
+    unique: bool = False,
+    graph: CommandGraph | None = None,
+) -> None:
+    """Write values to a flattened array at indices, like `numpy.put`.
+
+    If an index is repeated, the last value is stored.
+
+    Parameters
+    ----------
+    x
+        The buffer that is written.
+    indices
+        A buffer, or a map called with its arguments, of integers: indices into the flattened `x`. Negative
+        ones count from the end.
+    values
+        A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
+        fewer values than indices, they are repeated; if there are no values, nothing is written.
+    mode
+        What happens to indices out of bounds, as for `vd.take`. With "raise" they write nothing.
+    unique
+        Whether the caller guarantees that all indices differ. This takes one launch instead of three.
+    graph
+        The graph to record into; None means the thread's `vd.global_graph()`.
+
+    Raises
+    ------
+    TypeError
+        An argument is invalid.
+    ValueError
+        There is no such mode, `x` is read-only, a call with "raise" is recorded, or `x` is one of the other
+        arrays.
+    IndexError
+        There are indices but no elements. With "raise", a later wait or read raises it for an index out of
+        bounds.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.zeros(4, np.float32))
+    >>> vd.put(x, vd.asbuffer(np.array([0, 2])), 7)
+    >>> x.read(0)
+    array([7., 0., 7., 0.], dtype=float32)
+    """
+    if not isinstance(x, Buffer):
+        raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {describe(x)}")
+    x.require_alive()
+    if not x.is_writable:
+        raise ArgumentValueError("x: the buffer is read-only memory of another library")
+    places = parse_operand(indices, "indices")
+    given_values = _parse_values(values, x)
+    mode = parse_mode(mode, graph)
+    check_indices(places, x.size)
+    check_overlap([("x", x)], elsewhere=[places, given_values])
+    if places.size > _MAX_WRITERS:
+        raise ArgumentValueError(f"indices: expected at most {_MAX_WRITERS}, got {places.size}")
+    if mode == "raise":
+        note_bad_index("put", places, x.size, "an array")
+    if places.size and given_values.size:
+        _launch_put(x, places, given_values, mode, unique, graph)
+
+
+def _parse_values(values: Any, x: Buffer[Any]) -> Operand:
+    if not isinstance(values, (bool, int, float, complex, np.generic)):
+        return parse_operand(values, "values")
+    single: Buffer[Any] = function_buffer(1, x.var_type, context=x.context)
+    single.write(moves.to_bytes(moves.cast_number(values, x.var_type, "values"), x.var_type))
+    return parse_operand(single)
+
+
+def _launch_put(
+    x: Buffer[Any], places: Operand, values: Operand, mode: str, unique: bool, graph: CommandGraph | None
+) -> None:
+    long = is_long(places, x.size)
+    bits = (2 * places.size - 1).bit_length()
+    direct = x.size <= 1 << bits
+    numbers, given_numbers = moves.pack_numbers(
+        {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
+    )
+    word, run = None, 1
+    if values.source.is_plain and values.var_type is x.var_type:
+        size = moves.find_largest_word(x.var_type.item_size)
+        word, run = moves.word_type(size), x.var_type.item_size // size
+    form = _PutForm(
+        indices=places.source,
+        values=values.source,
+        word=word,
+        run=run,
+        kind=x.var_type,
+        mode=mode,
+        long=long,
+        is_unique=unique,
+        is_direct=direct,
+        is_enough=values.size >= places.size,
+        numbers=numbers,
+    )
+    if unique:
+        _make_write_kernel(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+        return
+    slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
+    clear_buffer(slots, graph)
+    claiming = _make_claim_kernel(form.indices, mode, long, direct, numbers)
+    claiming(slots, *places.arguments, *given_numbers, graph=graph)
+    _make_write_kernel(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+
+
+@record
+class _PutForm:
+    """What a kernel that writes is specialised for.
+
+    Attributes
+    ----------
+    indices, values
+        The sources of both.
+    word, run
+        The type of the words that are moved, and the words of an element; None if values are converted.
+    kind
+        dtype of the elements.
+    mode, long
+        How places are found.
+    is_unique, is_direct
+        Whether there are no slots, and whether there is one for each element.
+    is_enough
+        Whether there is a value for every index.
+    """
+
+    indices: Source
+    values: Source
+    word: DType | None
+    run: int
+    kind: DType
+    mode: str
+    long: bool
+    is_unique: bool
+    is_direct: bool
+    is_enough: bool
+    numbers: moves.Numbers
+
+
+class _Places:
+    """The places of writers and their slots, in a kernel being traced."""
+
+    def __init__(
+        self, source: Source, variables: Any, numbers: moves.Numbers, given: Any, mode: str, long: bool
+    ) -> None:
+        self._source = source
+        self._variables = variables
+        self._length = functools.partial(numbers.value, given, "length")
+        self._number = numbers.read(given)
+        self._mode = mode
+        self._long = long
+        self._is_wide = numbers.is_wide
+
+    def find(self, writer: Any) -> Any:
+        """Return the place of a writer."""
+        index = self._source.value(self._variables, writer)
+        return resolve_index(index, self._length, mode=self._mode, long=self._long, big=self._is_wide)
+
+    def is_refused(self, writer: Any) -> Any:
+        """Return whether the index of a writer is out of bounds, in mode "raise"."""
+        index = self._source.value(self._variables, writer)
+        return find_out_of_bounds(index, self._length, long=self._long)[1]
+
+    def find_entry(self, place: Any) -> Any:
+        """Return the first entry for a place, in a register."""
+        folded = (place ^ (place >> 32)).to_dtype(dtype.uint32) if self._is_wide else place
+        spread = (folded * _HASH) & 0xFFFFFFFF
+        return (spread >> self._number["shift"]).to_register()
+
+    def advance(self, entry: Any) -> None:
+        """Set a register to the next entry."""
+        last = (vc.to_dtype(dtype.uint32, _NONE) >> self._number["shift"]).to_register()
+        entry[:] = vc.select(entry == last, 0, entry + 1)
+
+
+@store_results
+def _make_claim_kernel(
+    source: Source, mode: str, long: bool, direct: bool, numbers: moves.Numbers
+) -> ShaderFunction:
+    def body(slots: Any, indices: Any, variables: Any) -> None:
+        places = _Places(source, indices, numbers, variables, mode, long)
+        writer = vc.global_invocation_id().x
+        if mode != "raise":
+            claim(slots, places, writer)
+            return
+        with vc.if_block(~places.is_refused(writer)):
+            claim(slots, places, writer)
+
+    def claim(slots: Any, places: _Places, writer: Any) -> None:
+        place = places.find(writer)
+        mine = (writer + 1).to_register()
+        if direct:
+            vc.atomic_max(slots[place], mine)
+            return
+        entry = places.find_entry(place)
+        open_ = vc.new_uint_register(1)
+        with vc.while_block(open_ == 1):
+            holder = vc.atomic_compare_exchange(slots[entry], 0, mine).to_register()
+            with vc.if_block(holder == 0):
+                open_[:] = 0
+            with vc.else_block():
+                with vc.if_block(places.find(holder - 1) == place):
+                    vc.atomic_max(slots[entry], mine)
+                    open_[:] = 0
+                with vc.else_block():
+                    places.advance(entry)
+
+    slots = buffers(slots=dtype.uint32)
+    arguments = [*slots, source.prefix_parameters("indices"), numbers.arguments]
+    return trace_kernel("put_claim", body, arguments, _GROUP, exec_size=numbers.text("count"))
+
+
+@store_results
+def _make_write_kernel(form: _PutForm) -> ShaderFunction:
+    values = form.values if form.word is None else plain_source(form.word)
+
+    def body(x: Any, slots: Any, indices: Any, given: Any, variables: Any) -> None:
+        number = form.numbers.read(variables)
+        places = _Places(form.indices, indices, form.numbers, variables, form.mode, form.long)
+        writer = vc.global_invocation_id().x
+
+        def write(place: Any) -> None:
+            write_element(x, given, number, writer, place)
+
+        if form.mode != "raise":
+            write_last(slots, places, writer, write)
+            return
+        with vc.if_block(~places.is_refused(writer)):
+            write_last(slots, places, writer, write)
+
+    def write_last(slots: Any, places: _Places, writer: Any, write: Callable[[Any], None]) -> None:
+        place = places.find(writer)
+        if form.is_unique:
+            write(place)
+            return
+        mine = (writer + 1).to_register()
+        if form.is_direct:
+            with vc.if_block(slots[place] == mine):
+                write(place)
+            return
+        entry = places.find_entry(place)
+        holder = slots[entry].to_register()
+        open_ = vc.new_uint_register(1)
+        with vc.while_block(open_ == 1):
+            with vc.if_block(places.find(holder - 1) == place):
+                open_[:] = 0
+            with vc.else_block():
+                places.advance(entry)
+                holder[:] = slots[entry]
+        with vc.if_block(holder == mine):
+            write(place)
+
+    def write_element(x: Any, given: Any, number: dict[str, Any], writer: Any, place: Any) -> None:
+        source: Any = writer if form.is_enough else (writer % number["values"]).to_register()
+        if form.word is None:
+            value = convert_value(form.values.value(given, source), form.kind).to_register()
+            stored = dtype.compute_type(form.kind)
+            x[place] = value if value.var_type is stored else value.to_dtype(stored)
+            return
+        for part in range(form.run):
+            word = given[0][source * form.run + part if form.run > 1 else source].to_register()
+            x[place * form.run + part if form.run > 1 else place] = word
+
+    arguments = [
+        *buffers(x=form.word or form.kind, slots=None if form.is_unique else dtype.uint32),
+        form.indices.prefix_parameters("indices"),
+        values.prefix_parameters("values"),
+        form.numbers.arguments,
+    ]
+    return trace_kernel("put_write", body, arguments, _GROUP, exec_size=form.numbers.text("count"))

@@ -1,6 +1,6 @@
 """Reductions of whole buffers or along axes, with mapping functions of the user's own."""
 
-from vkdispatch.reduce.operations import (
+from vkdispatch.reduce.accumulators import (
     ReduceOp,
     SubgroupAdd,
     SubgroupAnd,

@@ -8,14 +8,21 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import DTypeLike, Number, is_number, parse_axis
 from vkdispatch.families.calls import array_function, variant_of
-from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
+from vkdispatch.families.operands import (
+    ArrayLike,
+    DTypeLike,
+    Number,
+    OutputLike,
+    is_number,
+    parse_axis,
+    parse_operand,
+)
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce import accumulators, arguments
+from vkdispatch.reduce import accumulators, launching
+from vkdispatch.reduce.accumulators import find_extreme_identity
 from vkdispatch.reduce.launching import reduce_array
 from vkdispatch.reduce.moments import make_extreme, make_extreme_index, make_masked_mean, make_moments
-from vkdispatch.reduce.operations import find_extreme_identity
 
 
 # the signature of `sum` and `prod`
@@ -32,16 +39,16 @@ def _reduce_total(  # noqa: PLR0913
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
     is_product = name == "prod"
     if is_product and is_matrix(array.var_type):
         raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
-    total = arguments.sum_type(name, array.var_type, dtype, array.context)
-    array = arguments.apply_mask(array, x, where, int(is_product))
+    total = launching.sum_type(name, array.var_type, dtype, array.context)
+    array = launching.apply_mask(array, x, where, int(is_product))
     wide = wide_type(total)
     make = accumulators.make_product if is_product else accumulators.make_sum
     accumulator = accumulators.make_truth(is_product) if total is bool_ else make(array.var_type, wide, total)
-    return arguments.reduce_from(array, accumulator, call, initial, wide)
+    return launching.reduce_from(array, accumulator, call, initial, wide)
 
 
 @variant_of(_reduce_total)
@@ -133,18 +140,18 @@ def mean(
     >>> vd.mean(x, axis=0).read(0)
     array([2., 3.], dtype=float32)
     """
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
-    kind = arguments.mean_type("mean", array.var_type, dtype, array.context)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
+    kind = launching.mean_type("mean", array.var_type, dtype, array.context)
     total = wide_type(kind)
     mask = accumulators.parse_mask(where, x)
     if mask is not None:
-        arguments.require_numbers("mean with where", array.var_type)
+        launching.require_numbers("mean with where", array.var_type)
         part = component_type(total)
         some = parse_operand(accumulators.pair_with_mask(x, mask, part))
         return reduce_array(
             some, make_masked_mean(accumulators.mask_vector_type(array.var_type, part), kind), call
         )
-    count = arguments.count_or_warn(array, call, "Mean of empty slice.", 0)
+    count = launching.count_or_warn(array, call, "Mean of empty slice.", 0)
     return reduce_array(
         array, accumulators.make_sum(array.var_type, total, kind, True), call, (float(count),)
     )
@@ -178,21 +185,21 @@ def _reduce_moments(  # noqa: PLR0913
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     ddof = _parse_ddof(name, ddof, correction)
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
         raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
-    arguments.check_real(name, array.var_type, dtype)
-    kind = arguments.mean_type(name, array.var_type, dtype, array.context)
-    total, result_kind, root = wide_type(kind), arguments.real_type(kind), name == "std"
+    launching.check_real(name, array.var_type, dtype)
+    kind = launching.mean_type(name, array.var_type, dtype, array.context)
+    total, result_kind, root = wide_type(kind), launching.real_type(kind), name == "std"
     mask = accumulators.parse_mask(where, x)
     if mask is not None:
-        arguments.require_numbers(f"{name} with where", array.var_type)
+        launching.require_numbers(f"{name} with where", array.var_type)
         part = component_type(total)
         pairs = parse_operand(accumulators.pair_with_mask(x, mask, part))
         vector = accumulators.mask_vector_type(array.var_type, part)
         masked_moments = make_moments(vector, total, result_kind, masked=True, root=root)
         return reduce_array(pairs, masked_moments, call, (float(ddof),))
-    count = arguments.count_or_warn(array, call, "Degrees of freedom <= 0 for slice", ddof)
+    count = launching.count_or_warn(array, call, "Degrees of freedom <= 0 for slice", ddof)
     shifted = not array.source.is_writing
     moments = make_moments(array.var_type, total, result_kind, root=root, shifted=shifted)
     return reduce_array(array, moments, call, (builtins.max(float(count - ddof), 0.0),))
@@ -249,9 +256,9 @@ def _reduce_extreme(  # noqa: PLR0913
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
     kind, largest = array.var_type, name == "max"
-    arguments.require_order(name, kind)
+    launching.require_order(name, kind)
     word = "maximum" if largest else "minimum"
     if initial is None:
         if accumulators.parse_mask(where, x) is not None:
@@ -259,12 +266,12 @@ def _reduce_extreme(  # noqa: PLR0913
                 f"{name}: reduction operation {word!r} does not have an identity, so to use a where mask one "
                 "has to specify 'initial'"
             )
-        arguments.check_not_empty(
+        launching.check_not_empty(
             array, call, f"zero-size array to reduction operation {word} which has no identity"
         )
     worst = find_extreme_identity(kind, largest)
-    array = arguments.apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
-    return arguments.reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
+    array = launching.apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
+    return launching.reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
 
 
 @variant_of(_reduce_extreme)
@@ -311,13 +318,13 @@ def _find_extreme(
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     along = None if axis is None else parse_axis(axis, len(parse_operand(x).shape))
-    array, call = arguments.parse_call(x, along, out, keepdims, output_map, graph)
-    arguments.require_order(name, array.var_type, numbers=True)
-    kind = arguments.index_type(name, array.var_type, dtype, array.context)
+    array, call = launching.parse_call(x, along, out, keepdims, output_map, graph)
+    launching.require_order(name, array.var_type, numbers=True)
+    kind = launching.index_type(name, array.var_type, dtype, array.context)
     if call.length(array.shape) == 0:  # as NumPy, also where there are no results
         raise ArgumentValueError(f"x: attempt to get {name} of an empty sequence")
     accumulator = make_extreme_index(
-        array.var_type, name == "argmax", arguments.choose_index_type(array, call), kind
+        array.var_type, name == "argmax", launching.choose_index_type(array, call), kind
     )
     return reduce_array(array, accumulator, call)
 
@@ -373,9 +380,9 @@ def _reduce_truth(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
-    arguments.require_numbers(name, array.var_type)
-    array = arguments.apply_mask(array, x, where, 1 if name == "all" else 0)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
+    launching.require_numbers(name, array.var_type)
+    array = launching.apply_mask(array, x, where, 1 if name == "all" else 0)
     return reduce_array(array, accumulators.make_truth(name == "all"), call)
 
 
@@ -428,7 +435,7 @@ def count_nonzero(
     >>> int(vd.count_nonzero(vd.asbuffer(np.array([0, 3, 0, 5], np.int32))))
     2
     """
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
-    arguments.require_numbers("count_nonzero", array.var_type)
-    kind = arguments.index_type("count_nonzero", array.var_type, dtype, array.context)
-    return reduce_array(array, accumulators.make_count(arguments.choose_index_type(array, call), kind), call)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
+    launching.require_numbers("count_nonzero", array.var_type)
+    kind = launching.index_type("count_nonzero", array.var_type, dtype, array.context)
+    return reduce_array(array, accumulators.make_count(launching.choose_index_type(array, call), kind), call)

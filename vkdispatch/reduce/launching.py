@@ -1,22 +1,38 @@
-"""Launches of reductions: planned for a shape, kept in the context, and run as one kernel or two."""
+"""Arguments and launches of reductions."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import values
 from vkdispatch.families.kernels import buffers, take_zeros, trace_kernel
-from vkdispatch.families.operands import Operand, Sink, prepare_output
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    OutputLike,
+    Sink,
+    parse_axes,
+    parse_dtype,
+    parse_operand,
+    prepare_output,
+)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
-from vkdispatch.families.tuning import PlanCache
+from vkdispatch.families.tuning import PlanCache, device_facts
 from vkdispatch.reduce import planning
-from vkdispatch.reduce.accumulators import Accumulator
+from vkdispatch.reduce.accumulators import Accumulator, Mask, add_initial, fill_masked, parse_mask
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
 from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, gather_axes, make_planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
@@ -82,10 +98,10 @@ class Call:
     """
 
     axes: tuple[int, ...]
-    keepdims: bool
-    out: Buffer[Any] | None
-    output_map: MappingFunction | OutputMap | None
-    graph: CommandGraph | None
+    keepdims: bool = False
+    out: Buffer[Any] | None = None
+    output_map: MappingFunction | OutputMap | None = None
+    graph: CommandGraph | None = None
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the result for an array of this shape."""
@@ -191,3 +207,206 @@ def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     arguments = [*buffers(reduce_result=sink.out_type), accumulator.arguments, sink.parameters]
     name = f"{accumulator.name}_of_nothing"
     return trace_kernel(name, body, arguments, _EMPTY_GROUP, exec_size="reduce_result.size")
+
+
+# ---- The dtypes of results, which are those of NumPy, and what they require of the device ----------------
+
+
+def is_whole(kind: dtype.DType) -> bool:
+    """Whether the components of a dtype are integers."""
+    return dtype.component_type(kind) in values.INTEGERS
+
+
+def sum_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
+    """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
+    chosen = values.sum_type(kind) if requested is None else parse_dtype(requested)
+    check_conversion(function, kind, chosen)
+    return require_support(function, kind, chosen, context, "vd.int32")
+
+
+def mean_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
+    """Return the dtype of a mean: float64 of integers."""
+    chosen = kind if requested is None else parse_dtype(requested)
+    if requested is None and dtype.is_vector(kind) and is_whole(kind):
+        chosen = dtype.to_vector(dtype.float64, kind.child_count)
+    elif requested is None and (kind is dtype.bool_ or kind in values.INTEGERS):
+        chosen = dtype.float64
+    if dtype.component_type(chosen) not in values.FLOATS:
+        raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
+    check_conversion(function, kind, chosen)
+    return require_support(function, kind, chosen, context, "vd.float32")
+
+
+def check_real(function: str, kind: dtype.DType, requested: Any) -> None:
+    """Raise ValueError if a complex result of real numbers is requested."""
+    chosen = kind if requested is None else parse_dtype(requested)
+    if dtype.is_complex(chosen) and not dtype.is_complex(kind):
+        raise ArgumentValueError(
+            f"dtype: the {function} of {kind.name} is real; expected a float, got {chosen.name}"
+        )
+
+
+def index_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
+    """Return the dtype of positions and counts: int64, or the requested integer."""
+    chosen = dtype.int64 if requested is None else parse_dtype(requested)
+    if chosen not in values.INTEGERS:
+        raise ArgumentValueError(f"dtype: {function} gives integers, got {chosen.name}")
+    return require_support(function, kind, chosen, context, "vd.int32")
+
+
+def require_support(
+    function: str, kind: dtype.DType, chosen: dtype.DType, context: Context, instead: str
+) -> dtype.DType:
+    """Return a dtype. Raises NotImplementedError if a device cannot compute with it."""
+    if (
+        dtype.component_type(chosen) is dtype.float64
+        and "shaderFloat64" not in device_facts(context).features
+    ):
+        if dtype.is_complex(chosen):
+            instead = "vd.complex64"
+        elif dtype.is_vector(chosen):
+            instead = f"vd.{dtype.to_vector(dtype.float32, chosen.child_count).name}"
+        wide = dtype.component_type(kind) is dtype.float64
+        if wide and instead == "vd.int32":
+            instead = "vd.float32"
+        what = f"x: {kind.name} was passed; {function}" if wide else f"dtype: {function} of {kind.name}"
+        device = context.device_infos[0].device_name
+        hint = f"pass {instead.removeprefix('vd.')}" if wide else f"pass dtype={instead}"
+        raise UnsupportedError(
+            f"{what} gives {chosen.name}, and the device {device!r} has no float64; {hint}"
+        )
+    return chosen
+
+
+def check_conversion(function: str, kind: dtype.DType, chosen: dtype.DType) -> None:
+    """Raise ValueError if values of a dtype cannot be added up in another."""
+    if kind is chosen:
+        return
+    shapes = [
+        (dtype.is_vector(item), dtype.is_matrix(item), item.child_count if not dtype.is_complex(item) else 0)
+        for item in (kind, chosen)
+    ]
+    loses = dtype.is_complex(kind) and not dtype.is_complex(chosen) and chosen is not dtype.bool_
+    if shapes[0] != shapes[1] or loses:
+        raise ArgumentValueError(f"dtype: {function} of {kind.name} cannot be {chosen.name}")
+
+
+def real_type(kind: dtype.DType) -> dtype.DType:
+    """Return the dtype of magnitudes."""
+    return dtype.component_type(kind) if dtype.is_complex(kind) else kind
+
+
+def require_order(function: str, kind: dtype.DType, *, numbers: bool = False) -> None:
+    """Raise ValueError for dtypes without an order; with `numbers`, for vectors, too."""
+    if dtype.is_matrix(kind) or (numbers and dtype.is_vector(kind)):
+        raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
+
+
+def require_numbers(function: str, kind: dtype.DType) -> None:
+    """Raise ValueError for vectors and matrices."""
+    if not (dtype.is_scalar(kind) or dtype.is_complex(kind)):
+        raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
+
+
+def norm_type(kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
+    """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
+    real = real_type(kind)
+    chosen = (
+        (real if real in values.FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
+    )
+    if chosen not in values.FLOATS:
+        raise ArgumentValueError(f"dtype: norm has fractions; expected a float, got {chosen.name}")
+    return require_support("norm", kind, chosen, context, "vd.float32")
+
+
+def common_type(a: dtype.DType, b: dtype.DType) -> dtype.DType:
+    """Return the dtype of products of two dtypes, by NumPy's rules."""
+    if a is b:
+        return a
+    if dtype.complex32 in (a, b) or dtype.bfloat16 in (a, b):
+        raise ArgumentValueError(f"a, b: {a.name} and {b.name} have no common dtype; map one to the other")
+    return dtype.from_numpy_dtype(np.result_type(dtype.to_numpy_dtype(a), dtype.to_numpy_dtype(b)))
+
+
+# ---- Arguments that the reductions share -----------------------------------------------------------------
+
+
+# Elements of a result from which on places and counts need more than 32 bits.
+_MANY = 1 << 32
+
+
+def parse_call(
+    x: ArrayLike,
+    axis: int | Sequence[int] | None,
+    out: Buffer[Any] | None,
+    keepdims: bool,
+    output_map: OutputLike,
+    graph: CommandGraph | None,
+) -> tuple[Operand, Call]:
+    """Return the array and the other arguments of a call."""
+    array = parse_operand(x)
+    axes = parse_axes(axis, len(array.shape))
+    return array, Call(axes, bool(keepdims), out, output_map, graph)
+
+
+def apply_mask(array: Operand, x: ArrayLike, where: Mask, otherwise: Any) -> Operand:
+    """Return an array in which the number `otherwise` replaces the elements that do not count."""
+    mask = parse_mask(where, x)
+    return array if mask is None else parse_operand(fill_masked(x, mask, otherwise))
+
+
+def reduce_from(
+    array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: dtype.DType
+) -> Buffer[Any]:
+    """Reduce an array, starting with the number `initial`, of the type `kind`, if it is not None."""
+    if initial is None:
+        return reduce_array(array, accumulator, call)
+    first = _parse_initial(initial, kind)
+    return reduce_array(
+        array, add_initial(accumulator, dtype.uint32 if kind is dtype.bool_ else kind), call, (first,)
+    )
+
+
+def _parse_initial(value: Any, kind: dtype.DType) -> Any:
+    if hasattr(value, "item") and not isinstance(value, Buffer):
+        value = value.item()
+    plain = dtype.is_vector(kind) or dtype.is_matrix(kind)
+    if plain or not isinstance(value, (bool, int, float, complex)):
+        raise ArgumentTypeError(f"initial: expected a number for {kind.name}, got {value!r}")
+    if dtype.is_complex(kind):
+        return complex(value)
+    if isinstance(value, complex):
+        raise ArgumentTypeError(f"initial: expected a real number for {kind.name}, got {value!r}")
+    if dtype.component_type(kind) in (dtype.float32, dtype.float64):
+        return float(value)
+    if int(value) != value:
+        raise ArgumentValueError(f"initial: expected a whole number for {kind.name}, got {value!r}")
+    return int(value)
+
+
+def check_not_empty(array: Operand, call: Call, message: str) -> None:
+    """Raise ValueError if there are results but no elements for them."""
+    if call.length(array.shape) == 0 and _count_results(array, call):
+        raise ArgumentValueError(f"x: {message}")
+
+
+def _count_results(array: Operand, call: Call) -> int:
+    return math.prod(call.shape(array.shape))
+
+
+def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
+    """Return how many elements make a result, and warn if they are `most` or fewer.
+
+    To be called by the decorated function itself: the warning names the line that called that.
+    """
+    count = call.length(array.shape)
+    if count <= most and _count_results(array, call):
+        native.forbid_repeating()  # each call warns
+        # the caller of `vd.mean` and the like
+        warnings.warn(warning, RuntimeWarning, stacklevel=7)
+    return count
+
+
+def choose_index_type(array: Operand, call: Call) -> dtype.DType:
+    """Return the type that holds the place of an element among those of a result."""
+    return dtype.uint32 if call.length(array.shape) < _MANY else dtype.uint64

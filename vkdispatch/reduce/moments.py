@@ -13,7 +13,7 @@ from vkdispatch.families.sources import name_position
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import find_function, is_nonzero, split_scalars, wide_type
 from vkdispatch.reduce import accumulators
-from vkdispatch.reduce.operations import find_extreme_identity
+from vkdispatch.reduce.accumulators import find_extreme_identity
 
 # ---- The accumulators of extremes and of where they lie --------------------------------------------------
 

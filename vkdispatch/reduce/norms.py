@@ -12,12 +12,11 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.annotations import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import DTypeLike
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand
+from vkdispatch.families.operands import ArrayLike, DTypeLike, Operand, OutputLike, parse_operand
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce import arguments
+from vkdispatch.reduce import launching
 from vkdispatch.reduce.accumulators import cast_value, make_sum, make_truth
 from vkdispatch.reduce.launching import Call, reduce_array
 from vkdispatch.reduce.moments import find_short_power, magnitude, make_extreme, make_norm, raise_to
@@ -75,9 +74,9 @@ def norm(
     >>> float(vd.norm(vd.asbuffer(np.array([3, 4], np.float32))))
     5.0
     """
-    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
-    arguments.require_numbers("norm", array.var_type)
-    kind = arguments.norm_type(array.var_type, dtype, array.context)
+    array, call = launching.parse_call(x, axis, out, keepdims, output_map, graph)
+    launching.require_numbers("norm", array.var_type)
+    kind = launching.norm_type(array.var_type, dtype, array.context)
     total = wide_type(kind)
     if ord is None:
         return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
@@ -105,11 +104,11 @@ def _reduce_vectors(x: Any, array: Operand, call: Call, power: float, kind: DTyp
         raise ArgumentValueError("ord: expected a number, got nan")
     if math.isinf(power):
         if power < 0:
-            arguments.check_not_empty(
+            launching.check_not_empty(
                 array, call, "zero-size array to reduction operation minimum which has no identity"
             )
         largest = power > 0
-        return arguments.reduce_from(
+        return launching.reduce_from(
             parse_operand(_make_magnitudes(array.var_type, kind)(x)),
             make_extreme(kind, largest),
             call,
@@ -149,7 +148,7 @@ def _reduce_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffe
                 "x: zero-size array to reduction operation minimum which has no identity"
             )
     sums = reduce_array(array, make_norm(array.var_type, total, total, "1"), inner)
-    return arguments.reduce_from(
+    return launching.reduce_from(
         parse_operand(sums), make_extreme(total, largest, kind), call, 0 if largest else None, total
     )
 
@@ -214,8 +213,8 @@ def dot(
     32.0
     """
     first, second = parse_operand(a, "a"), parse_operand(b, "b")
-    arguments.require_numbers("dot", first.var_type)
-    arguments.require_numbers("dot", second.var_type)
+    launching.require_numbers("dot", first.var_type)
+    launching.require_numbers("dot", second.var_type)
     if len(second.shape) > 1:
         raise ArgumentValueError(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
@@ -229,12 +228,12 @@ def dot(
             f"a, b: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "
             "differ in length"
         )
-    kind = arguments.common_type(first.var_type, second.var_type)
+    kind = launching.common_type(first.var_type, second.var_type)
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
         raise ArgumentTypeError("b: expected a vd.Buffer if a has several axes, got a map")
     array = parse_operand(_make_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
-    call = Call((len(first.shape) - 1,), False, out, output_map, graph)
+    call = Call((len(first.shape) - 1,), out=out, output_map=output_map, graph=graph)
     if kind is dtypes.bool_:
         return reduce_array(array, make_truth(False), call)
     return reduce_array(array, make_sum(kind, wide_type(kind), kind), call)

@@ -6,10 +6,9 @@ from dataclasses import astuple, dataclass
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.families.arguments import as_tuple, floor_power_of_two, parse_axes, parse_int
-from vkdispatch.families.operands import Operand, stride_operand
+from vkdispatch.families.operands import Operand, as_tuple, parse_axes, parse_int, stride_operand
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts
+from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts, floor_power_of_two
 from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.shader.program import is_checking
 

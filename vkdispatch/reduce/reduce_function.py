@@ -17,6 +17,7 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import as_int
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
+from vkdispatch.codegen.annotations import is_buffer
 from vkdispatch.codegen.description import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.location import warn, without_warnings
@@ -27,17 +28,18 @@ from vkdispatch.families.operands import Operand, check_overlap, lacks_elements,
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce.accumulators import Accumulator, make_accumulator
-from vkdispatch.reduce.kernels import make_stage_kernel
-from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
-from vkdispatch.reduce.operations import (
+from vkdispatch.reduce.accumulators import (
+    Accumulator,
     ReduceOp,
     check_identity,
     check_operation,
     find_identity,
     is_predefined,
+    make_accumulator,
     make_number,
 )
+from vkdispatch.reduce.kernels import make_stage_kernel
+from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
 from vkdispatch.reduce.planning import Planner, find_shape, gather_axes, make_planner, read_axes
 from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition
@@ -225,12 +227,11 @@ class ReduceFunction(Referenced):
         self._buffers = {
             position: f"{self.name}: argument {position + 1}"
             for position, annotation in enumerate(self.input_types)
-            if getattr(annotation, "__origin__", None) is vc.Buffer
+            if is_buffer(annotation)
         }
         self._mapping = mapping_function
         self._plain = plain
-        first = self.input_types[0] if self.input_types else None
-        if getattr(first, "__origin__", None) is not vc.Buffer:
+        if 0 not in self._buffers:
             raise ArgumentValueError(
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"
@@ -281,11 +282,6 @@ class ReduceFunction(Referenced):
             with use_context(context):
                 return self(*args, graph=graph)
         return self._run(self._parse_operand(args), graph)
-
-    def reduce_operand(self, x: Operand, graph: CommandGraph | None = None) -> Buffer[Any]:
-        """Reduce an array of any shape. The mapping function gets the arguments of the array."""
-        self._follow()
-        return self._run(self._make_operand(x.shape, x.var_type, x.context, x.arguments), graph)
 
     def _run(self, x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
         if x.source.is_writing:
@@ -339,15 +335,10 @@ class ReduceFunction(Referenced):
 
     def _parse_operand(self, args: tuple[Any, ...]) -> Operand:
         x = args[0]
-        return self._make_operand(x.shape, x.var_type, x.context, args)
-
-    def _make_operand(
-        self, shape: tuple[int, ...], kind: DType, context: Context, args: tuple[Any, ...]
-    ) -> Operand:
-        source, size = self._source or self._make_source(), math.prod(shape)
+        source, size = self._source or self._make_source(), math.prod(x.shape)
         if lacks_elements(source, args, size):
             source = source.elementwise()
-        return Operand(shape, size, kind, context, source, args, str(self.name))
+        return Operand(x.shape, size, x.var_type, x.context, source, args, str(self.name))
 
     def _make_source(self) -> Source:
         self._source = make_source(self._mapping, self.out_type, is_plain=self._plain)

@@ -1,5 +1,5 @@
 """Running sums, products and extremes, and running results of any associative function."""
 
-from vkdispatch.scans.segments import exclusive_sum
+from vkdispatch.scans.launching import exclusive_sum
 
 __all__ = ["exclusive_sum"]

@@ -9,13 +9,12 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
-from vkdispatch.families.arguments import DTypeLike, parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import array_function, variant_of
+from vkdispatch.families.operands import DTypeLike, parse_axis, parse_dtype, split_shape
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import sum_type, wide_type
 from vkdispatch.scans.arguments import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
-from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
-from vkdispatch.scans.segments import make_flags
+from vkdispatch.scans.launching import Direction, ScanTask, make_flags, scan_columns, scan_rows
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.pickling import Home, Referenced, find_home

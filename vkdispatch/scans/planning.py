@@ -5,7 +5,6 @@ import math
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.families.arguments import floor_power_of_two
 from vkdispatch.families.tuning import (
     AMD,
     H200_AND_LLVMPIPE,
@@ -15,6 +14,7 @@ from vkdispatch.families.tuning import (
     DeviceFacts,
     Number,
     Table,
+    floor_power_of_two,
 )
 from vkdispatch.shader.program import is_checking
 

@@ -28,9 +28,9 @@ from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
-from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
+from vkdispatch.rearrange.taking import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.counting import convert, is_below
-from vkdispatch.selection.edges import host_type
+from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 

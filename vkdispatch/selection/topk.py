@@ -1,6 +1,7 @@
-"""`vd.topk`: the largest or smallest elements along an axis, and where they are."""
+"""`vd.topk` and `vd.median`: elements by their rank."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,29 +9,32 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
-from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import buffers, clear_buffer, numbers, trace_kernel
+from vkdispatch.families.operands import DTypeLike, parse_axis, parse_int, split_shape
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.scans.segments import exclusive_sum
-from vkdispatch.selection import topk_candidates, topk_rows
+from vkdispatch.families.values import wide_type
+from vkdispatch.rearrange.transposing import launch_transpose
+from vkdispatch.reduce.accumulators import make_sum
+from vkdispatch.reduce.launching import check_real, count_or_warn, mean_type, parse_call, reduce_array
+from vkdispatch.scans.launching import exclusive_sum
+from vkdispatch.selection import topk_kernels
 from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, unpack_position
-from vkdispatch.sorting.launching import Rows, position_type, sort_rows
-from vkdispatch.sorting.planning import MAX_NARROW
+from vkdispatch.sorting.launching import MAX_NARROW, Rows, position_type, sort_rows
 from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 # ---- The launches that narrow long rows down to candidates for their first k elements --------------------
 #
-# See `topk_candidates`.
+# See `topk_kernels`.
 
 
 # Rounds of a loop that llvmpipe does not leave early.
@@ -77,64 +81,135 @@ def plan_narrowing(length: int, k: int) -> Plan | None:
 def find_candidates(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return `plan.room` candidates for the first k elements of each row, and their positions.
-
-    GPUs flag the candidates of tiles. CPU drivers, where workgroups that return at once are expensive, count
-    those of runs.
-    """
-    context = keys.context
-    together = topk_candidates.choose_together(order, rows.count, rows.length)
-    form = topk_candidates.NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
-    has_runs = device_facts(context).is_cpu
-    parts = -(-rows.length // (topk_rows.RUN if has_runs else form.tile))
-    shape = (rows.count, parts, rows.length)
-    limits = (k, plan.room)
-
-    def words(count: int) -> Buffer[Any]:
-        return function_buffer(count, dtype.uint32, context=context)
-
+    """Return `plan.room` candidates for the first k elements of each row, and their positions."""
+    narrowing = (_RunNarrowing if device_facts(keys.context).is_cpu else _Narrowing)(
+        keys, order, rows, (k, plan.room), graph
+    )
     bounds = _find_bounds(keys, order, rows, plan, graph)
-    bits = () if has_runs else (words(rows.count * parts * form.group),)
-    sums = words(rows.count * parts)
-    if has_runs:
-        topk_rows.make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
-    else:
-        topk_candidates.make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
-    starts = exclusive_sum(sums, graph=graph)
-    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
-    positions = words(rows.count * plan.room)
-    topk_candidates.make_pad_kernel(form, _last_words(order))(
-        candidates, positions, starts, *limits, parts, graph=graph
-    )
-    targets = (candidates, positions)
-    if has_runs:
-        topk_rows.make_collect_runs_kernel(form)(keys, starts, *targets, bounds, *limits, *shape, graph=graph)
-    else:
-        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *targets, *limits, *shape, graph=graph)
-    # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
-    states = _select_code(keys, form, starts, limits, shape, context, graph)
-    if has_runs:
-        sums = words(2 * rows.count * parts)
-        topk_rows.make_count_runs_exactly_kernel(form)(
-            keys, sums, states, starts, *limits, *shape, graph=graph
+    starts = exclusive_sum(narrowing.count(bounds), graph=graph)
+    narrowing.collect(starts)
+    # the following launches do nothing in rows whose sample was good
+    narrowing.collect_exactly(starts, narrowing.select_code(starts))
+    return narrowing.targets
+
+
+class _Narrowing:
+    """The launches that narrow rows down, on GPUs: they flag the candidates of tiles.
+
+    Attributes
+    ----------
+    form
+        What the kernels are specialised for.
+    limits
+        The number of wanted elements, and the room for candidates of a row.
+    targets
+        The candidates and their positions.
+    """
+
+    def __init__(
+        self, keys: Buffer[Any], order: Order, rows: Rows, limits: tuple[int, int], graph: CommandGraph | None
+    ) -> None:
+        self._keys, self._order, self._rows, self.limits, self._graph = keys, order, rows, limits, graph
+        self._together = topk_kernels.choose_together(order, rows.count, rows.length)
+        self.form = self._make_form(tuning.sample_group)
+        self._shape = self._divide(self.form)
+        room = rows.count * limits[1]
+        candidates: Buffer[Any] = function_buffer(room, order.raw, context=keys.context)
+        self.targets = candidates, self._words(room)
+
+    def _make_form(self, group: int) -> topk_kernels.NarrowForm:
+        return topk_kernels.NarrowForm(self._order, choose_group(group), self._together, tuning.sample_loads)
+
+    def _divide(self, form: topk_kernels.NarrowForm) -> tuple[int, int, int]:
+        """Return the number of rows, the parts of each, and the length of rows."""
+        return self._rows.count, -(-self._rows.length // form.tile), self._rows.length
+
+    def _words(self, count: int) -> Buffer[Any]:
+        return function_buffer(count, dtype.uint32, context=self._keys.context)
+
+    def count(self, bounds: Buffer[Any]) -> Buffer[Any]:
+        """Return how many elements of each part are up to the bound of their row."""
+        parts = self._shape[0] * self._shape[1]
+        self._bits, sums = self._words(parts * self.form.group), self._words(parts)
+        kernel = topk_kernels.make_flag_kernel(self.form)
+        kernel(self._keys, self._keys, self._bits, sums, bounds, *self._shape, graph=self._graph)
+        return sums
+
+    def collect(self, starts: Buffer[Any]) -> None:
+        """Collect these elements of rows whose sample was good, and fill the room after them."""
+        self._pad(starts)
+        kernel = topk_kernels.make_collect_kernel(self.form)
+        kernel(self._keys, self._bits, starts, *self.targets, *self.limits, *self._shape, graph=self._graph)
+
+    def _pad(self, starts: Buffer[Any]) -> None:
+        kernel = topk_kernels.make_pad_kernel(self.form, _last_words(self._order))
+        kernel(*self.targets, starts, *self.limits, self._shape[1], graph=self._graph)
+
+    def select_code(self, starts: Buffer[Any]) -> Buffer[Any]:
+        """Return the code of the k-th element of each row, and how many candidates have that code."""
+        form, graph, (rows, _, length) = self.form, self._graph, self._shape
+        states = self._words(rows * (form.parts + 1))
+        topk_kernels.make_begin_kernel(form.parts)(states, self.limits[0], graph=graph)
+        counts = self._words(rows * topk_kernels.BINS)
+        clear_buffer(counts, graph)
+        groups = max(1, min(self._limit_groups() // rows, -(-length // (8 * form.group))))
+        numbers = (*self.limits, groups, *self._shape)
+        for digit in form.digits:
+            count = topk_kernels.make_count_kernel(form, digit)
+            count(self._keys, counts, states, starts, *numbers, graph=graph)
+            topk_kernels.make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
+        return states
+
+    def _limit_groups(self) -> int:
+        """Return the most workgroups that count digits."""
+        return tuning.digit_groups
+
+    def collect_exactly(self, starts: Buffer[Any], states: Buffer[Any]) -> None:
+        """Collect the first elements of rows whose sample was not good."""
+        form = self._make_form(tuning.sample_exact_group)  # few workgroups, most of which do nothing
+        shape = self._divide(form)
+        parts = 2 * shape[0] * shape[1]
+        flags, sums = self._words(parts * form.group), self._words(parts)
+        numbers = (self._shape[1], *self.limits, *shape)
+        topk_kernels.make_exact_kernel(form)(
+            self._keys, self._keys, flags, sums, states, starts, *numbers, graph=self._graph
         )
-        places = exclusive_sum(sums, graph=graph)
-        collect = topk_rows.make_collect_runs_exactly_kernel(form)
-        collect(keys, places, *targets, states, starts, *limits, *shape, graph=graph)
-        return targets
-    exact = topk_candidates.NarrowForm(
-        order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads
-    )
-    tiles = -(-rows.length // exact.tile)
-    shape = (rows.count, tiles, rows.length)
-    flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
-    topk_candidates.make_exact_kernel(exact)(
-        keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph
-    )
-    places = exclusive_sum(sums, graph=graph)
-    collect = topk_candidates.make_collect_exactly_kernel(exact)
-    collect(keys, flags, places, *targets, states, starts, parts, *limits, *shape, graph=graph)
-    return targets
+        places = exclusive_sum(sums, graph=self._graph)
+        collect = topk_kernels.make_collect_exactly_kernel(form)
+        collect(self._keys, flags, places, *self.targets, states, starts, *numbers, graph=self._graph)
+
+
+class _RunNarrowing(_Narrowing):
+    """The same on CPU drivers, where workgroups that return at once are expensive: it counts runs."""
+
+    def _divide(self, form: topk_kernels.NarrowForm) -> tuple[int, int, int]:
+        return self._rows.count, -(-self._rows.length // topk_kernels.RUN), self._rows.length
+
+    def count(self, bounds: Buffer[Any]) -> Buffer[Any]:
+        self._bounds, sums = bounds, self._words(self._shape[0] * self._shape[1])
+        kernel = topk_kernels.make_count_runs_kernel(self.form)
+        kernel(self._keys, sums, bounds, *self._shape, graph=self._graph)
+        return sums
+
+    def collect(self, starts: Buffer[Any]) -> None:
+        self._pad(starts)
+        kernel = topk_kernels.make_collect_runs_kernel(self.form)
+        numbers = (*self.limits, *self._shape)
+        kernel(self._keys, starts, *self.targets, self._bounds, *numbers, graph=self._graph)
+
+    def _limit_groups(self) -> int:
+        rows, _, length = self._shape
+        return max(tuning.digit_groups_cpu, rows * -(-length // (_MAX_ROUNDS * self.form.group)))
+
+    def collect_exactly(self, starts: Buffer[Any], states: Buffer[Any]) -> None:
+        sums = self._words(2 * self._shape[0] * self._shape[1])
+        numbers = (*self.limits, *self._shape)
+        topk_kernels.make_count_runs_exactly_kernel(self.form)(
+            self._keys, sums, states, starts, *numbers, graph=self._graph
+        )
+        places = exclusive_sum(sums, graph=self._graph)
+        collect = topk_kernels.make_collect_runs_exactly_kernel(self.form)
+        collect(self._keys, places, *self.targets, states, starts, *numbers, graph=self._graph)
 
 
 def _find_bounds(
@@ -143,47 +218,23 @@ def _find_bounds(
     """Return the bound of each row: one of its samples."""
     context = keys.context
     samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
-    topk_candidates.make_sample_kernel(order)(
+    topk_kernels.make_sample_kernel(order)(
         keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph
     )
     sampled = Rows(rows.count, plan.samples)
-    if topk_rows.can_take_rows(order, plan.rank):
-        positions, count = topk_rows.take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
+    if topk_kernels.can_take_rows(order, plan.rank):
+        positions, count = (
+            topk_kernels.take_first_of_rows(samples, order, sampled, plan.rank, graph),
+            plan.rank,
+        )
     else:
         positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
         sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
     bounds: Buffer[Any] = function_buffer(rows.count, order.raw, context=context)
-    topk_candidates.make_bound_kernel(order)(
+    topk_kernels.make_bound_kernel(order)(
         samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph
     )
     return bounds
-
-
-def _select_code(
-    keys: Buffer[Any],
-    form: topk_candidates.NarrowForm,
-    starts: Buffer[Any],
-    limits: tuple[int, int],
-    shape: tuple[int, int, int],
-    context: Context,
-    graph: CommandGraph | None,
-) -> Buffer[Any]:
-    """Return the code of the k-th element of each row, and how many candidates have that code."""
-    rows, _, length = shape
-    states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
-    topk_candidates.make_begin_kernel(form.parts)(states, limits[0], graph=graph)
-    counts: Buffer[Any] = function_buffer(rows * topk_candidates.BINS, dtype.uint32, context=context)
-    clear_buffer(counts, graph)
-    most = tuning.digit_groups
-    if device_facts(context).is_cpu:
-        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MAX_ROUNDS * form.group)))
-    groups = max(1, min(most // rows, -(-length // (8 * form.group))))
-    for digit in form.digits:
-        topk_candidates.make_count_kernel(form, digit)(
-            keys, counts, states, starts, *limits, groups, *shape, graph=graph
-        )
-        topk_candidates.make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
-    return states
 
 
 def _last_words(order: Order) -> tuple[int, ...]:
@@ -207,7 +258,7 @@ def _last_words(order: Order) -> tuple[int, ...]:
 
 #   rows         elements along the axis
 #   candidates   long rows are narrowed down to elements that may be among the first k (see above); one
-#                workgroup takes the first k of a row of a few thousand elements (see `topk_rows`)
+#                workgroup takes the first k of a row of a few thousand elements (see `topk_kernels`)
 #   sorted       positions of the candidates, the largest (or smallest) first                 (see `sorting`)
 #   taken        the first k of each row: their positions, and the elements there
 #
@@ -293,13 +344,13 @@ def topk(
     source = values.arguments[0] if has_rows else into_rows(values, along, graph)
     rows, through = along.rows, None
     plan = plan_narrowing(along.length, k)
-    takes_rows = topk_rows.suits_rows(order, along.length, k)
+    takes_rows = topk_kernels.suits_rows(order, along.length, k)
     if plan is not None:
         source, through = find_candidates(source, order, rows, k, plan, graph)
         rows = Rows(rows.count, plan.room)
-        takes_rows = topk_rows.can_take_rows(order, k) and rows.length <= tuning.row_candidates
+        takes_rows = topk_kernels.can_take_rows(order, k) and rows.length <= tuning.row_candidates
     if takes_rows:
-        positions, pitch = topk_rows.take_first_of_rows(source, order, rows, k, graph), k
+        positions, pitch = topk_kernels.take_first_of_rows(source, order, rows, k, graph), k
     else:
         positions, pitch = (
             function_buffer(rows.size, position_type(rows.length), context=values.context),
@@ -413,3 +464,144 @@ def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
         indices[element] = position.to_dtype(dtype.int64)
 
     return trace_kernel("topk", trace, arguments, _GROUP, exec_size="top_values.size")
+
+
+_LONGEST = 0xFFFFFFFF
+
+
+# ---- `vd.median`: the middle of each sorted row ----------------------------------------------------------
+#
+# array      elements along the axes; axes that are not neighbours are moved together first (see `rearrange`)
+# rows       one for each element of the result, in its order
+# sorted     rows in ascending order, NaN last                                           (see `sorting`)
+# middle     the mean of the two elements in the middle, or the element there; the last one if it is NaN
+
+
+@array_function
+def median(
+    x: operands.ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike = None,
+    out: Buffer[Any] | None = None,
+    output_map: operands.OutputLike = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    """Return the median along axes, like `numpy.median`; NaN if an element is NaN.
+
+    For an even number of elements it is the mean of the middle two. The median of no elements is NaN, with a
+    RuntimeWarning.
+
+    Parameters
+    ----------
+    x
+        A buffer of integers, floats or booleans, or a map called with its arguments.
+    axis
+        An axis or several; None: all.
+    keepdims
+        Whether to keep the reduced axes, with length one.
+    dtype
+        The dtype of the result, a float. None is float64 for integers and booleans, else the dtype of `x`.
+        The mean of two elements is computed in this dtype, or in float32 for float16 and bfloat16.
+    out
+        A buffer for the result, with its shape and dtype; None creates one.
+    output_map
+        A `vd.map` that is applied to each result; its first parameter is the value.
+    graph
+        The graph to record into; None means the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    Buffer
+        Of the shape of `x` without the reduced axes.
+
+    Raises
+    ------
+    TypeError
+        `x` is complex or has vectors or matrices, or another argument has a wrong type.
+    ValueError
+        There is no such axis, there are 2**32 or more elements for one median, or `dtype` or `out` does not
+        fit.
+    NotImplementedError
+        The result is float64, which the device lacks; pass a `dtype`.
+
+    Examples
+    --------
+    >>> float(vd.median(vd.asbuffer(np.array([5, 1, 3], np.float32))))
+    3.0
+    """
+    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    if not is_scalar(array.var_type):
+        raise ArgumentTypeError(
+            f"x: expected integers, floats or booleans, got {array.var_type.name}; map them to numbers"
+        )
+    check_real("median", array.var_type, dtype)
+    kind = mean_type("median", array.var_type, dtype, array.context)
+    if array.size == 0:
+        count = count_or_warn(array, call, "Mean of empty slice.", 0)
+        return reduce_array(
+            array, make_sum(array.var_type, wide_type(kind), kind, True), call, (float(count),)
+        )
+    length = call.length(array.shape)
+    if length > _LONGEST:
+        raise ArgumentValueError(f"axis: {length} elements for one median are too many; at most 2**32 - 1")
+    to, result = operands.prepare_output(
+        out, output_map, call.shape(array.shape), kind, array.context, before=[array]
+    )
+    rows = _sort(array, sorted(call.axes), length, graph)
+    _make_middle_kernel(array.var_type, to.sink)(result, rows, *to.arguments, length, graph=graph)
+    return result
+
+
+def _sort(
+    array: operands.Operand, axes: Sequence[int], length: int, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Return the elements along the axes as sorted rows."""
+    shape = array.shape
+    if axes and axes[-1] - axes[0] >= len(axes):
+        order = [*(axis for axis in range(len(shape)) if axis not in axes), *axes]
+        moved: Buffer[Any] = function_buffer(array.size, array.var_type, context=array.context)
+        launch_transpose(array, order, operands.parse_output(None, array.var_type), moved, graph)
+        array, along = operands.parse_operand(moved), Along(array.size // length, length, 1)
+    else:
+        after = math.prod(shape[axes[-1] + 1 :]) if axes else 1
+        along = Along(array.size // (length * after), length, after)
+    kind = array.var_type
+    if array.source.is_plain and along.in_place:
+        source: Buffer[Any] = array.arguments[0]
+        rows: Buffer[Any] = function_buffer(array.size, kind, context=array.context)
+    else:
+        source = rows = into_rows(array, along, graph)
+    sort_rows(source, Order(kind), Rows(along.rows.count, length), keys_to=rows, graph=graph)
+    return rows
+
+
+@store_results
+def _make_middle_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
+    """Return the kernel that stores the middle of sorted rows.
+
+    Its arguments are the result, the rows, those of the sink, and the length of a row.
+    """
+    source = operands.plain_source(kind).elementwise()
+    wide = wide_type(sink.value_type)
+
+    def body(result: Any, rows: Any, extras: Any, length: Any) -> None:
+        row = vc.global_invocation_id().x
+        first = (row * length).to_register("median_first")
+
+        def element(place: Any) -> Any:
+            value = source.value([rows], first + place)
+            return value.to_dtype(wide).to_register()
+
+        low, high = element((length - 1) >> 1), element(length >> 1)
+        # one element is not added to itself: the sum might overflow
+        middle = vc.select((length & 1) == 1, low, (low + high) * 0.5)
+        if is_float_dtype(kind):
+            last = element(length - 1)
+            middle = vc.select(vc.isnan(last), last, middle)
+        sink.store(result, extras, row, middle)
+
+    tables = buffers(median_result=sink.out_type, median_rows=kind)
+    arguments = [*tables, sink.parameters, *numbers("median_length")]
+    return trace_kernel("median", body, arguments, _GROUP, exec_size="median_result.size")

@@ -6,9 +6,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.errors import UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import is_recorded
-from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, device_facts
+from vkdispatch.families.operands import parse_int
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, DeviceFacts, Number, Table, device_facts
 
 # ---- The argument `size` of functions whose result has a size that depends on the data -------------------
 
@@ -40,12 +40,6 @@ def parse_size(size: object, graph: CommandGraph | None, unknown: str) -> int | 
 # ---- Sums over the invocations of a workgroup, in a trace ------------------------------------------------
 
 
-# The sums of more subgroups are added up in a loop. Small subgroups loop earlier, and CPU drivers always do:
-# SwiftShader compiles many conditions in a loop for minutes.
-_MAX_UNROLLED = 32
-_MAX_UNROLLED_SMALL = 16
-
-
 def sum_group(value: Any, lane: Any, group: int) -> Any:
     """Return the sum of a value over the workgroup. Only the first invocation has it."""
     subgroup = device_facts().subgroup_size
@@ -57,7 +51,7 @@ def sum_group(value: Any, lane: Any, group: int) -> Any:
     vc.barrier()
     total = vc.new_uint_register(0)
     with vc.if_block(lane == 0):
-        if _adds_in_loop(count):
+        if find_planner().adds_in_loop(count):
             with vc.for_block(0, count) as number:
                 total += memory[number]
         else:
@@ -76,18 +70,13 @@ def sum_before(value: Any, lane: Any, group: int) -> Any:
         memory[lane // subgroup] = earlier + value
     vc.barrier()
     before = vc.new_uint_register(0)
-    if _adds_in_loop(count):
+    if find_planner().adds_in_loop(count):
         with vc.for_block(0, lane // subgroup) as number:
             before += memory[number]
         return (earlier + before).to_register()
     for i in range(count - 1):
         before += vc.select(lane // subgroup > i, memory[i], 0)
     return (earlier + before).to_register()
-
-
-def _adds_in_loop(count: int) -> bool:
-    facts = device_facts()
-    return facts.is_cpu or count > (_MAX_UNROLLED if facts.subgroup_size >= 32 else _MAX_UNROLLED_SMALL)
 
 
 # ---- Numbers found by measurement, which the plans of selection depend on --------------------------------
@@ -175,9 +164,52 @@ def choose_group(wanted: int) -> int:
     return device_facts().power_group(wanted)
 
 
-def choose_loads(on_gpu: int, on_cpu: int) -> int:
-    """Return how many loads an invocation has in flight.
+# The sums of more subgroups are added up in a loop. Small subgroups loop earlier.
+_MAX_UNROLLED = 32
+_MAX_UNROLLED_SMALL = 16
 
-    CPUs prefetch by themselves, and their drivers compile long kernels slowly.
+
+class Planner:
+    """What passes over arrays choose on GPUs.
+
+    Attributes
+    ----------
+    stream_groups
+        The most workgroups of a pass that counts or sums.
+    row_loads
+        Loads that an invocation has in flight which looks for the first elements of a row.
     """
-    return on_cpu if device_facts().is_cpu else on_gpu
+
+    def __init__(self, device: DeviceFacts) -> None:
+        self._device = device
+        self.stream_groups, self.row_loads = tuning.stream_groups, tuning.row_loads
+
+    def choose_stream_loads(self, together: int) -> int:
+        """Return how many loads, each of some elements, an invocation of such a pass has in flight."""
+        return tuning.stream_loads * (1 if together > 1 else 2)
+
+    def adds_in_loop(self, count: int) -> bool:
+        """Whether the sums of subgroups are added up in a loop."""
+        return count > (_MAX_UNROLLED if self._device.subgroup_size >= 32 else _MAX_UNROLLED_SMALL)
+
+
+class CpuPlanner(Planner):
+    """The same on CPUs, which prefetch by themselves, and whose drivers compile long kernels slowly."""
+
+    def __init__(self, device: DeviceFacts) -> None:
+        super().__init__(device)
+        self.stream_groups, self.row_loads = tuning.stream_groups_cpu, 1
+
+    def choose_stream_loads(self, together: int) -> int:
+        """Return how many loads are in flight: two, if they are short."""
+        return 2 if together <= tuning.stream_few_cpu else 1
+
+    def adds_in_loop(self, count: int) -> bool:
+        """Return true: SwiftShader compiles many conditions in a loop for minutes."""
+        return True
+
+
+def find_planner() -> Planner:
+    """Return what plans passes on the devices of the current context."""
+    device = device_facts()
+    return (CpuPlanner if device.is_cpu else Planner)(device)

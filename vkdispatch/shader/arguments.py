@@ -5,7 +5,6 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.context import Context, Handle, wrong_context
@@ -15,7 +14,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.memory.data import pack, parse_dtype, plain_scalar
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.annotations import ConstantArray
+from vkdispatch.codegen.annotations import ConstantArray, is_buffer
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundVariable
@@ -329,14 +328,14 @@ def format_annotation(annotation: Any) -> str:
 
 def parse_elements(label: str, annotation: Any, argument: Any) -> Any:
     """Return the argument of a parameter; for `Buff[...]` a buffer as `take_elements` does."""
-    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
+    if isinstance(argument, Buffer) and is_buffer(annotation):
         return take_elements(label, parse_dtype(annotation.__args__[0]), argument)
     return argument
 
 
 def check_elements(label: str, annotation: Any, argument: Any) -> None:
     """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
-    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
+    if isinstance(argument, Buffer) and is_buffer(annotation):
         check_element(label, parse_dtype(annotation.__args__[0]), argument.var_type)
 
 

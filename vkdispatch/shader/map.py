@@ -171,6 +171,12 @@ class MappingFunction(Referenced, Listed):
         """The name of the function."""
         return getattr(self.mapping_function, "__name__", "map")
 
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names of its arguments; param0, param1... where the function does not name them one by one."""
+        names, count = list(inspect.signature(self.mapping_function).parameters), self.arity
+        return names if len(names) == count else [f"param{i}" for i in range(count)]
+
     def __call__(self, *arguments: Any) -> Any:
         """Return the array that the map computes from its arguments, or a map for an output.
 
@@ -522,15 +528,10 @@ def _parse_values(
             try:
                 shape = np.broadcast_shapes(shape, argument.shape)
             except ValueError:
+                name = mapping.parameter_names[position - len(annotations) - 1]
                 raise ArgumentValueError(
-                    f"{where}: expected {_name_of(mapping, len(annotations) + 1 - position)} to broadcast "
-                    f"with the shape {shape} of the arrays before it, got {argument.shape}"
+                    f"{where}: expected {name!r} to broadcast with the shape {shape} of the arrays "
+                    f"before it, got {argument.shape}"
                 ) from None
         arrays.append(argument)
     return arrays, shape
-
-
-def _name_of(mapping: MappingFunction, from_last: int) -> str:
-    """Return what messages call a parameter, given by its distance from the end."""
-    names = list(inspect.signature(mapping.mapping_function).parameters)
-    return repr(names[-from_last]) if len(names) == len(mapping.buffer_types) else "an array"

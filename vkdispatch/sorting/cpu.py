@@ -24,7 +24,7 @@ from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
 #
 # Invariants: of equal keys, that of the earlier block goes first, so the sort is stable. A row is read
 # before it is written, so rows may be sorted in place. Loops have at most `(length + 1) * (levels + 4)`
-# rounds in all: `planning` keeps them below 65,535, after which llvmpipe leaves a loop.
+# rounds in all: `launching` keeps them below 65,535, after which llvmpipe leaves a loop.
 
 
 # A subgroup of llvmpipe. Larger workgroups would make subgroups wait for each other.

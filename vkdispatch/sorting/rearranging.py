@@ -13,9 +13,9 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families import operands
-from vkdispatch.families.arguments import parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import buffers, note_bad_starts, numbers, trace_kernel
+from vkdispatch.families.operands import parse_axis, parse_dtype, split_shape
 from vkdispatch.families.sources import Source
 from vkdispatch.families.stored import store_results
 from vkdispatch.shader.shader_function import ShaderFunction

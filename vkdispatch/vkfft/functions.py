@@ -9,8 +9,7 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import check_apart, is_same_memory, require_buffer
+from vkdispatch.families.operands import check_apart, is_same_memory, parse_axes, require_buffer
 from vkdispatch.vkfft.plan import CONJUGATE_KERNEL, VkFFTPlan, check_complex, check_same_dtype, move
 from vkdispatch.vkfft.program import parse_shape
 

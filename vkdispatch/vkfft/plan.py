@@ -16,8 +16,13 @@ from vkdispatch.codegen.execution.control_flow import if_block
 from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.functions.vectors import to_dtype
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.families.arguments import parse_axes
-from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory, require_buffer
+from vkdispatch.families.operands import (
+    check_apart,
+    check_same_or_apart,
+    is_same_memory,
+    parse_axes,
+    require_buffer,
+)
 from vkdispatch.families.stored import store_results
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
