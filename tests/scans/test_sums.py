@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.scans import exclusive_sum
+from vkdispatch.scans.launching import exclusive_sum
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 255, 256, 2047, 2048, 2049, 5000, 3 * 2048 * 2048 + 5])
