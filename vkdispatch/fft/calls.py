@@ -187,19 +187,24 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
 def launch(name: str, transform: Transform, buffers: Sequence[Any], options: Options) -> None:
     """Check the arguments of a transform's kernel, and launch or record it. `name` is the caller's."""
     has_two_sides = transform.is_mapped or transform.separate
-    sides = _list_sides(transform) if has_two_sides else [("buffer", 1)]
+    sides = list_sides(transform) if has_two_sides else [("buffer", 1)]
     arguments.require_count(name, buffers, sides)
+    require_room(transform, buffers[0], buffers[-1])
+    arguments.launch_kernel(get_fft_kernel(transform), buffers, options)
+
+
+def require_room(transform: Transform, target: object, source: object) -> None:
+    """Raise TypeError unless what no map writes or reads is a buffer, ValueError if it is too small."""
     elements = math.prod(transform.shape)
     if transform.r2c:
         elements = elements // transform.length * (transform.length // 2 + 1)
     if transform.output_type is not None:
-        arguments.require_room(buffers[0], elements, transform.output_type, "output buffer")
+        arguments.require_room(target, elements, transform.output_type, "output buffer")
     if transform.input_type is not None:
-        arguments.require_room(buffers[-1], elements, transform.input_type, "input buffer")
-    arguments.launch_kernel(get_fft_kernel(transform), buffers, options)
+        arguments.require_room(source, elements, transform.input_type, "input buffer")
 
 
-def _list_sides(maps: Options | Transform) -> list[tuple[str, int]]:
+def list_sides(maps: Options | Transform) -> list[tuple[str, int]]:
     """Return how many arguments the output and the input have."""
     return [
         ("output", arguments.argument_count(maps.output_map)),
@@ -223,7 +228,7 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, options: 
     input_type, output_type = resolve_types(options, buffers)
     compute_type = arguments.resolve_compute_type(options.compute_type, input_type, output_type)
     mapped = options.input_map is not None or options.output_map is not None
-    sides = _list_sides(options) if mapped else [("buffer", 1)]
+    sides = list_sides(options) if mapped else [("buffer", 1)]
     arguments.require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers

@@ -24,7 +24,14 @@ from vkdispatch.fft.arguments import (
     parse_shape,
     require_no_type,
 )
-from vkdispatch.fft.calls import get_fft_kernel, parse_transform, resolve_types, transform_axis
+from vkdispatch.fft.calls import (
+    get_fft_kernel,
+    list_sides,
+    parse_transform,
+    require_room,
+    resolve_types,
+    transform_axis,
+)
 from vkdispatch.fft.kernels.context import (
     FFTConfig,
     IOManager,
@@ -392,12 +399,13 @@ def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType |
 
 def get_convolution_kernel(convolution: Convolution) -> Any:
     """Return the kernel of a convolution."""
-    return _build_convolution_kernel(convolution, passes.device_limits())
+    return build_convolution_kernel(convolution, passes.device_limits())
 
 
 @store_all_results
 @fixed_place()
-def _build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
+def build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
+    """Make the kernel of a convolution for devices of some limits."""
     signal = convolution.transform
     plans = plan_convolution(signal)
     if plans is None:
@@ -459,12 +467,13 @@ def _apply_kernel(registers: FFTRegisters, io: IOManager, convolution: Convoluti
 
 def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
     """Return the kernel that writes a convolution's kernel in the transposed layout."""
-    return _build_transpose_kernel(convolution, passes.device_limits())
+    return build_transpose_kernel(convolution, passes.device_limits())
 
 
 @store_all_results
 @fixed_place()
-def _build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
+def build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
+    """Make the kernel of `get_transpose_kernel` for devices of some limits."""
     signal, inner_only = convolution.transform, convolution.spectra.inner_only
     shape, axis, compute_type = signal.shape, signal.axis, signal.compute_type
     input_type, output_type = signal.input_type or complex64, signal.output_type or complex64
@@ -482,12 +491,6 @@ def _build_transpose_kernel(convolution: Convolution, _limits: object) -> Shader
     return context.get_callable()
 
 
-def clear_convolutions() -> None:
-    """Forget the kernels of convolutions and of `transpose`."""
-    _build_convolution_kernel.cache_clear()
-    _build_transpose_kernel.cache_clear()
-
-
 def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) -> None:
     """Convolve along one axis; see `vkdispatch.fft.convolve`."""
     arguments.parse_map(spectra.kernel_map, "kernel_map")
@@ -495,10 +498,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
     types = resolve_types(options, buffers)
     sides = [("signal", 1)]
     if options.input_map is not None or options.output_map is not None:
-        sides = [
-            ("output", arguments.argument_count(options.output_map)),
-            ("input", arguments.argument_count(options.input_map)),
-        ]
+        sides = list_sides(options)
     position = sum(count for _, count in sides)
     if spectra.kernel_map is None and len(buffers) <= position:
         raise ArgumentValueError(
@@ -515,11 +515,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
     transform = parse_transform(options, buffers, types, kernel_type)
     count = parse_int(spectra.count, "kernel_num", least=1)
     convolution = Convolution(transform, replace(spectra, kernel_type=kernel_type, count=count))
-    elements = math.prod(transform.shape)
-    if transform.output_type is not None:
-        arguments.require_room(buffers[0], elements, transform.output_type, "output buffer")
-    if transform.input_type is not None:
-        arguments.require_room(buffers[position - 1], elements, transform.input_type, "input buffer")
+    require_room(transform, buffers[0], buffers[position - 1])
     if kernel_type is not None:
         arguments.require_room(buffers[position], convolution.kernel_elements, kernel_type, "kernel buffer")
         if spectra.transposed:

@@ -232,6 +232,7 @@ def cache_clear() -> None:
     build_fft_kernel.cache_clear()
     build_plane_kernel.cache_clear()
     convolving.build_plane_convolution.cache_clear()
-    convolving.clear_convolutions()
+    convolving.build_convolution_kernel.cache_clear()
+    convolving.build_transpose_kernel.cache_clear()
     if is_context_initialized():
         get_context().calls.clear()

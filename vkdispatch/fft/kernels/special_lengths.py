@@ -84,7 +84,7 @@ def rader_spectrum(prime: int, compute_type: DType) -> vc.ConstantArray:
 
 def read_staged(kernel: LineKernel, source: Any) -> None:
     """Read the registers from a buffer of contiguous lines."""
-    values = read_lines(kernel, source, _list_slots(kernel, kernel.split.stages[0]))
+    values = read_lines(kernel, source, kernel.slots(kernel.split.stages[0], kernel.plan.grid.length))
     for number, value in enumerate(values):
         kernel.registers[number] = value
 
@@ -93,7 +93,7 @@ def write_staged(kernel: LineKernel, target: Any, kind: DType) -> None:
     """Write the registers to a buffer of contiguous lines."""
     stage = kernel.split.stages[-1]
     values = list(kernel.registers)[: stage.registers]
-    write_lines(kernel, values, _list_slots(kernel, stage), target, kind)
+    write_lines(kernel, values, kernel.slots(stage, kernel.plan.grid.length), target, kind)
 
 
 def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[Any]:
@@ -101,7 +101,7 @@ def read_lines(kernel: LineKernel, source: Any, wanted: Sequence[Slot]) -> list[
     grid = kernel.plan.grid
     assert kernel.shared is not None
     base, last = _first(kernel), grid.outer * grid.length - 1
-    pairs = linear_slots(kernel, grid.length, grid.length)
+    pairs = linear_slots(kernel)
     # reads of missing lines read the last value instead, without a branch
     values = []
     for at, _ in pairs:
@@ -115,9 +115,8 @@ def write_lines(
     kernel: LineKernel, values: Sequence[Any], places: Sequence[Slot], target: Any, kind: DType
 ) -> None:
     """Store values at places of workgroup memory, and copy the lines of the workgroup from there."""
-    length = kernel.plan.grid.length
     assert kernel.shared is not None
-    pairs = linear_slots(kernel, length, length)
+    pairs = linear_slots(kernel)
     taken = kernel.shared.rearrange(values, places, [Slot(slot.place) for _, slot in pairs])
     base = _first(kernel)
     for (at, slot), value in zip(pairs, taken, strict=True):
@@ -129,18 +128,6 @@ def _first(kernel: LineKernel) -> Any:
     """Return the flat index of the first value of a workgroup."""
     grid = kernel.plan.grid
     return (vc.workgroup_id().x * (grid.lines * grid.length)).to_register()
-
-
-def _list_slots(
-    kernel: LineKernel, stage: Stage, position: Callable[[Entry], Any] = lambda entry: entry.index
-) -> list[Slot]:
-    """Return the places of an invocation's values at a stage, with contiguous lines in workgroup memory."""
-    row = multiply(kernel.place.line, kernel.plan.grid.length)
-    # without the condition of the line: missing lines have a place in workgroup memory too
-    return [
-        Slot(add(row, position(entry)), tuple(c for c in conditions if c is not kernel.place.active))
-        for entry, conditions in kernel.entries(stage)
-    ]
 
 
 def make_staged_kernel(plan: Pass, transform: Transform) -> ShaderFunction:
@@ -220,7 +207,7 @@ def trace_rader(kernel: LineKernel, ends: tuple[Load, Store] | LineBuffers, inve
         )
 
     def slots(stage: Stage, index: Callable[[Entry], Any]) -> list[Slot]:
-        return [*_list_slots(kernel, stage, index), Slot(row, () if leader is True else (leader,))]
+        return [*kernel.slots(stage, prime, index), Slot(row, () if leader is True else (leader,))]
 
     def source(entry: Entry) -> Any:
         # idle invocations would read beyond the table

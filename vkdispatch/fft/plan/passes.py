@@ -212,9 +212,7 @@ class SharedLayout:
 
     def place_of(self, position: Any) -> Any:
         """Return the place of a position of a line."""
-        if not self.padding or isinstance(position, int):
-            return position + (position // self.padding if self.padding else 0)
-        return position + position // self.padding
+        return position + (position // self.padding if self.padding else 0)
 
     def step(self, distance: int) -> int:
         """Return the distance in memory of two positions, a multiple of the padding apart."""

@@ -158,6 +158,17 @@ class LineKernel:
             entries += [(entry_of(stage, turn, i, start), tuple(conditions)) for i in range(stage.radix)]
         return entries
 
+    def slots(
+        self, stage: Stage, row: int, position: Callable[[Entry], Any] = lambda entry: entry.index
+    ) -> list[Slot]:
+        """Return the places of an invocation's values at a stage, with lines of `row` in workgroup memory."""
+        base = multiply(self.place.line, row)
+        # without the condition of the line: missing lines have a place in workgroup memory too
+        return [
+            Slot(add(base, position(entry)), tuple(c for c in conditions if c is not self.place.active))
+            for entry, conditions in self.entries(stage)
+        ]
+
     def transform(self, inverse: bool) -> None:
         """Transform the registers."""
         transform(self.registers, self.shared, self.place.thread, inverse)
@@ -180,15 +191,9 @@ class LineKernel:
         if first.radix == last.radix:
             return
         assert self.shared is not None
-        base = multiply(self.place.line, self.shared.layout.row)
-
-        def slots(stage: Stage) -> list[Slot]:
-            return [
-                Slot(add(base, entry.index), tuple(c for c in conditions if c is not self.place.active))
-                for entry, conditions in self.entries(stage)
-            ]
-
-        values = self.shared.rearrange(list(self.registers)[: last.registers], slots(last), slots(first))
+        row = self.shared.layout.row
+        places, wanted = self.slots(last, row), self.slots(first, row)
+        values = self.shared.rearrange(list(self.registers)[: last.registers], places, wanted)
         for number, value in enumerate(values):
             self.registers[number] = value
 
@@ -198,29 +203,24 @@ def entry_of(stage: Stage, turn: int, i: int, start: Any) -> Entry:
     return Entry(turn * stage.radix + i, start, i * stage.butterflies, stage.input_bounds(turn, i))
 
 
-def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, Slot]]:
+def linear_slots(kernel: LineKernel) -> list[tuple[Any, Slot]]:
     """Distribute the contiguous lines of a workgroup evenly among its invocations.
 
     Returns
     -------
     list
-        For each value of an invocation: its number among the workgroup's values, and its place in workgroup
-        memory where lines are `row` apart. Invocations beyond the last value have the place of the last one,
-        with conditions that are false.
+        For each value of an invocation: its number among the workgroup's values, and that place in workgroup
+        memory. Invocations beyond the last value have the place of the last one, with conditions that are
+        false.
     """
     grid = kernel.plan.grid
-    threads, count = grid.lines * grid.threads, grid.lines * length
+    threads, count = grid.lines * grid.threads, grid.lines * grid.length
     local = vc.local_invocation_index()
-    number = grid.inner if grid.is_interleaved else grid.outer
-    group = (
-        (vc.workgroup_id().x % grid.blocks)
-        if grid.is_interleaved and grid.blocks > 1
-        else vc.workgroup_id().x
-    )
+    group = vc.workgroup_id().x
     left = None
-    if number % grid.lines:
+    if grid.outer % grid.lines:
         # the last workgroup may have fewer lines
-        left = ((number - group * grid.lines) * length).to_register()
+        left = ((grid.outer - group * grid.lines) * grid.length).to_register()
     slots = []
     for j in range(-(-count // threads)):
         at = position = add(local, j * threads).to_register()
@@ -230,22 +230,16 @@ def linear_slots(kernel: LineKernel, length: int, row: int) -> list[tuple[Any, S
             at = vc.min(position, count - 1).to_register()
         if left is not None:
             conditions.append(position < left)
-        place = at if row == length else add(multiply(at // length, row - length), at)
-        slots.append((at, Slot(place, tuple(conditions))))
+        slots.append((at, Slot(at, tuple(conditions))))
     return slots
 
 
 def trace_line_kernel(
-    name: str,
-    annotations: Sequence[Any],
-    plan: Pass,
-    body: Callable[..., None],
-    names: Sequence[str] | None = None,
-    returns: bool = False,
+    name: str, annotations: Sequence[Any], plan: Pass, body: Callable[..., None], returns: bool = False
 ) -> ShaderFunction:
     """Trace a kernel of a pass: `body(kernel, *arguments)`."""
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
-        arguments = context.declare_input_arguments(list(annotations), names)
+        arguments = context.declare_input_arguments(list(annotations))
         body(LineKernel(plan, returns), *arguments)
         description = context.get_description(name)
     return ShaderFunction(description, plan.grid.local_size, (plan.grid.workgroups, 1, 1))

@@ -440,8 +440,6 @@ def tracing_for(**current: GlobalReadOp | GlobalWriteOp | int | None) -> Iterato
 
 
 # ---- The sides of a transform: buffers, or maps over any arguments ---------------------------------------
-#
-# Kernels of several passes use `reader` and `writer`, whose values are given by a `Spot`; see `spot_at`.
 
 
 _INSTEAD = "the map is told its place by op.io_index, with op = vd.fft.read_op() or vd.fft.write_op()"
@@ -555,43 +553,10 @@ def _mentions(statements: Sequence[Statement], register: Any) -> bool:
     )
 
 
-def spot_at(
-    line: Line, index: Any, layout: Layout = "natural", bounds: tuple[int, int] | None = None
-) -> Spot:
-    """Return the value at a position of a line.
-
-    `bounds` are the least and the greatest value of `index`, if they are known.
-    """
+def spot_at(line: Line, index: Any, layout: Layout) -> Spot:
+    """Return the value at a position of a line."""
     flat = add(line.origin(layout), multiply(index, line.step(layout)))
-    return Spot(line, index, bounds or (0, line.size - 1), flat)
-
-
-def reader(
-    proxy: IOProxy,
-    compute_type: DType,
-    *,
-    r2c: bool = False,
-    inverse: bool = False,
-    signal_range: tuple[int, int] | None = None,
-) -> Callable[[Spot], Any]:
-    """Return a function that traces the read of a value and returns a register of `compute_type`."""
-
-    def read(spot: Spot) -> Any:
-        op = GlobalReadOp(spot, vc.new_register(compute_type), r2c, inverse, signal_range)
-        proxy.read(op)
-        return op.register
-
-    return read
-
-
-def writer(proxy: IOProxy, *, r2c: bool = False, inverse: bool = False) -> Callable[[Spot, Any], None]:
-    """Return a function that traces the write of a value."""
-
-    def write(spot: Spot, value: Any) -> None:
-        # a map may change the register
-        proxy.write(GlobalWriteOp(spot, value.to_register(), r2c, inverse))
-
-    return write
+    return Spot(line, index, (0, line.size - 1), flat)
 
 
 # ---- The two ends of a long transform: what reads its values, and what writes them -----------------------
@@ -654,40 +619,38 @@ class Ends:
 
 def ends_of(transform: Transform) -> Ends:
     """Return the ends of a transform."""
-    source, target = _proxies(transform)
+    source = IOProxy(transform.input_map or transform.input_type, "input")
+    target = IOProxy(transform.output_map or transform.output_type, "output")
     length, stride = transform.length, transform.stride
-    scale = transform.factor
+    direction, scale = (transform.r2c, transform.inverse), transform.factor
 
     def load(arguments: Sequence[Any]) -> Load:
         source.bind(arguments)
-        read = reader(
-            source,
-            transform.compute_type,
-            r2c=transform.r2c,
-            inverse=transform.inverse,
-            signal_range=transform.signal_range,
-        )
         layout: Layout = "natural" if not transform.r2c else "half" if transform.inverse else "real"
-        return lambda element: read(spot_of(element, length, stride, layout))
+
+        def read(element: Element) -> Any:
+            spot, register = spot_of(element, length, stride, layout), vc.new_register(transform.compute_type)
+            op = GlobalReadOp(spot, register, *direction, transform.signal_range)
+            source.read(op)
+            return op.register
+
+        return read
 
     def store(arguments: Sequence[Any]) -> Store:
         target.bind(arguments)
-        write = writer(target, r2c=transform.r2c, inverse=transform.inverse)
         layout: Layout = "natural" if not transform.r2c else "real" if transform.inverse else "half"
         limit = length // 2 + 1 if layout == "half" else length
 
-        def put(element: Element, value: Any) -> None:
+        def write(element: Element, value: Any) -> None:
             if element.bounds[0] >= limit:
                 return
             value = value if scale == 1 else value * scale
             spot = spot_of(element, length, stride, layout)
-            if element.bounds[1] < limit:
-                write(spot, value)
-            else:
-                with vc.if_block(element.index < limit):
-                    write(spot, value)
+            with guard([True if element.bounds[1] < limit else element.index < limit]):
+                # a map may change the register
+                target.write(GlobalWriteOp(spot, value.to_register(), *direction))
 
-        return put
+        return write
 
     in_place = not transform.is_mapped and not transform.separate
     kinds = {source.var_type, target.var_type, transform.compute_type}
@@ -699,13 +662,6 @@ def ends_of(transform: Transform) -> Ends:
         store,
         scale=scale if plain else None,
         outputs=None if in_place else len(target.buffer_types),
-    )
-
-
-def _proxies(transform: Transform) -> tuple[IOProxy, IOProxy]:
-    return (
-        IOProxy(transform.input_map or transform.input_type, "input"),
-        IOProxy(transform.output_map or transform.output_type, "output"),
     )
 
 
