@@ -117,3 +117,15 @@ def test_maps_and_graphs() -> None:
         same(rolled, np.roll(half, (1, 2), (0, 1)))
         same(padded, np.pad(half, 1, constant_values=5).astype(np.int32))
         same(flipped, np.flip(half, 1))
+
+
+@pytest.mark.parametrize("kind", [vd.hvec3, vd.ihvec3, vd.vec3, vd.mat3], ids=lambda kind: str(kind.name))
+@pytest.mark.parametrize("columns", [1, 2, 4, 8, 16])
+def test_rows_padded_with_a_constant_of_three_components(kind: type, columns: int) -> None:
+    """Whole rows move in words, which are no multiples of such an element: a constant did not fill them."""
+    x = vd.Buffer((3, columns), kind)
+    x.write(np.ones(x.read(0).shape, x.read(0).dtype))
+    result = vd.pad(x, ((1, 2), (0, 0)), constant_values=-1).read(0)
+    assert result.shape[0] == 6
+    np.testing.assert_array_equal(result[1:4], x.read(0))
+    assert (np.delete(result, slice(1, 4), axis=0) == -1).all()

@@ -299,7 +299,8 @@ def to_bytes(number: Any, kind: dtype.DType) -> bytes:
 def to_word(number: Any, kind: dtype.DType, word: dtype.DType) -> Any:
     """Return a word of such elements, or of a part of one."""
     octets = to_bytes(number, kind)
-    octets = (octets * max(1, word.item_size // len(octets)))[: word.item_size]
+    # a word may hold parts of elements, whose components are all the same
+    octets = (octets * -(-word.item_size // len(octets)))[: word.item_size]
     if word.item_size <= 4:
         return int.from_bytes(octets, "little")
     parts: list[int] = np.frombuffer(octets, np.uint32).tolist()
