@@ -140,7 +140,7 @@ _PRODUCTS = (
         "matmul small",
         "an invocation computes an element of many small products",
         "tiles, or a product with a vector",
-        patch(_products, is_small=lambda sizes: False),
+        patch(_products, is_small=lambda *_: False),
         (
             product((1 << 18, 4, 4), (1 << 18, 4, 4)),
             product((1 << 20, 3, 3), (1 << 20, 3, 1)),
@@ -228,13 +228,6 @@ _TRANSFORMS = (
         "invocations read their lines",
         patch_transforms(_passes, plan_staged=lambda *_: None),
         (transform("fft", 1 << 20, 3), transform("fft", 1 << 19, 8), transform("fft", 1 << 18, 25)),
-    ),
-    Trial(
-        "fft few",
-        "lines of a few invocations are written from workgroup memory",
-        "invocations write their lines",
-        change(_fft_tuning.tuning, few_threads=0),
-        tuple(transform("fft", 1 << 17, length) for length in (35, 49, 60, 77, 100, 120)),
     ),
     Trial(
         "fft pairs",
@@ -391,37 +384,11 @@ _SELECTIONS = (
         (counting(1 << 18, 256, weighed=True),),
     ),
     Trial(
-        "searchsorted memory",
-        "workgroup memory holds a table or every n-th element of it",
-        "the table stays in its buffer",
-        change(_selection.tuning, search_whole=0, search_tops=0),
-        (
-            searching(100, 1 << 24),
-            searching(1000, 1 << 24),
-            searching(4000, 1 << 22),
-            searching(1 << 22, 1 << 16),
-        ),
-        (searching(100, 1 << 20), searching(1000, 1 << 20), searching(1 << 20, 1 << 16)),
-    ),
-    Trial(
         "searchsorted whole",
         "workgroup memory holds a short table",
-        "every n-th element of it",
+        "the table stays in its buffer",
         change(_selection.tuning, search_whole=0),
         (searching(1000, 1 << 24), searching(4000, 1 << 22)),
-        (searching(1000, 1 << 20),),
-    ),
-    Trial(
-        "searchsorted tops",
-        "workgroup memory holds every n-th element of a long table",
-        "the table stays in its buffer",
-        change(_selection.tuning, search_tops=0),
-        (
-            searching(1 << 20, 1 << 22, by_order=True),
-            searching(1 << 14, 1 << 22, by_order=True),
-            searching(1 << 24, 1 << 22),
-        ),
-        (searching(1 << 20, 1 << 18), searching(30000, 1 << 18)),
     ),
 )
 

@@ -361,7 +361,7 @@ def _list_sorts() -> None:
         _call(
             f"sort of rows of {length}",
             _with(lambda n, length: _trial(vd.sort, np.sort, _integers(n // length, length)), length),
-            (sorting, "short short_work merge_short"),
+            (sorting, "short short_work short_work_merged merge_short"),
         )
 
 
@@ -420,7 +420,7 @@ def _list_selections() -> None:
                 selection,
                 "search_whole search_whole_group search_whole_each"
                 if whole
-                else "search_group search_each search_groups search_tops search_whole",
+                else "search_group search_each search_groups search_whole",
             ),
         )
     _call(
@@ -582,7 +582,7 @@ def _list_transforms() -> None:
     lines(20, f"staged_group staged_values {cpu}")
     lines(64, f"registers_power_of_two group {cpu}")
     lines(67, "pair_lines pair_longest")
-    lines(100, f"registers_other_length few_threads few_longest few_lines {cpu}")
+    lines(100, f"registers_other_length {cpu}")
     lines(1000, f"registers_other_length largest_whole_exchange {tables}")
     lines(1024, f"registers_power_of_two largest_whole_exchange group {tables} {cpu}")
     lines(8192, f"registers_power_of_two {tables}")

@@ -51,19 +51,19 @@ def test_plans_of_gpus(shape: tuple[int, ...], axis: int) -> None:
 
 
 # a part of a workgroup's lines, whole workgroups, a part of the last one
-@pytest.mark.parametrize("shape", [(1, 45), (32, 105), (67, 36), (3, 3, 42)])
+@pytest.mark.parametrize("shape", [(1, 5), (32, 7), (67, 12), (3, 3, 9)])
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_staged_lines(shape: tuple[int, ...]) -> None:
     plan = plan_staged(shape, len(shape) - 1, vd.complex64)
-    assert plan is not None and plan.split.threads > 1
+    assert plan is not None and plan.split.threads == 1
     _check(shape, len(shape) - 1)
 
 
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_lengths_of_staged_lines() -> None:
-    plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (16, 32, 49, 62, 63, 64, 105, 128, 210)}
-    assert [n for n, plan in plans.items() if plan is not None] == [105]
-    assert plan_staged((40, 105, 2), 1, vd.complex64) is None
+    plans = {n: plan_staged((40, n), 1, vd.complex64) for n in (1, 2, 13, 15, 16, 17, 32, 105)}
+    assert [n for n, plan in plans.items() if plan is not None] == [2, 13, 15, 17]
+    assert plan_staged((40, 7, 2), 1, vd.complex64) is None
 
 
 @pytest.mark.parametrize("count", [1, 32, 69])

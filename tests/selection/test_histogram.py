@@ -244,6 +244,9 @@ def test_plans_of_cpus_and_gpus(monkeypatch: pytest.MonkeyPatch, size: int, cpu:
         data = RNG.integers(0, 200, size).astype(kind)
         found = vd.histogram(vd.asbuffer(data), list(range(0, 130, 7)))[0].read(0)
         np.testing.assert_array_equal(found, np.histogram(data, list(range(0, 130, 7)))[0])
+        weights = RNG.integers(0, 50, size).astype(np.float32)
+        found = vd.histogram(vd.asbuffer(data), 9, (0, 200), weights=vd.asbuffer(weights))[0].read(0)
+        np.testing.assert_array_equal(found, np.histogram(data, 9, (0, 200), weights=weights)[0])
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,18 @@ def test_every_dtype(kind: str) -> None:
         np.testing.assert_array_equal(found, np.searchsorted(array, wanted, side))
 
 
+@pytest.mark.parametrize("plan", ["cpu", "gpu"])
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 1000, 1025])
+def test_short_tables_and_many_values(monkeypatch: pytest.MonkeyPatch, plan: str, length: int) -> None:
+    """GPUs search in a copy in workgroup memory, CPUs in the array."""
+    monkeypatch.setenv("VKDISPATCH_PLAN", plan)
+    array = np.sort(RNG.integers(0, 2 * length + 1, length)).astype(np.float32)
+    wanted = RNG.integers(-1, 2 * length + 3, 5 * length + 7).astype(np.float32)
+    for side in SIDES:
+        found = vd.searchsorted(vd.asbuffer(array), vd.asbuffer(wanted), side).read(0)
+        np.testing.assert_array_equal(found, np.searchsorted(array, wanted, side))
+
+
 def test_promotion_of_dtypes() -> None:
     array = np.array([-5, 0, 2, 2**31 - 1], np.int32)
     wanted = np.array([-0.5, 2.5, 2**31], np.float64)

@@ -6,14 +6,15 @@ The path of one `while` loop:
    Bytecode and source (`source`) tell which of them need a rewrite.
 2. `statements` turns the loop's test and body into nested functions, and the loop into a call
    `frame.while_(test, body, orelse, names)`. `names.analyze_liveness` finds the names that are read later.
-3. While the kernel is traced, `interface.enter` makes a `frame.Frame`. Its `while_` receives that call.
+3. While the kernel is traced, `frame.enter` makes a `frame.Frame`. Its `while_` receives that call.
 4. `loops.run_while` runs the rounds in Python as long as the test is a Python value. When the test is a GPU
    value, it discards that round (`tracer` rewinds) and records a loop of the GPU.
 5. `loop_state.Loop` keeps the variables that the loop changes in registers; a `Retry` traces the body again
-   when another variable or a wider type turns up. `variables` reads and writes the variables by their cells.
+   when another variable or a wider type turns up. `values` reads and writes the variables by their cells.
 6. An `if` in the body records both of its paths and joins their variables (`paths`). `break`, `continue` and
    `return` leave a block with a signal (`tracer.Signal`).
-7. What `loops` recorded is an `ir.While`, which `compiler.glsl.writer` writes as `while`.
+7. What `loops` recorded is an `ir.While`. `codegen.builder` ends the trace (`passes.order.finish_trace`),
+   `shader.traced` suits it to the devices, and `compiler.glsl.writer` writes it as `while`.
 """
 
 import typing as _typing

@@ -156,16 +156,21 @@ tuning = Tuning()
 
 _MAX_SPLITS = 256
 _SMALL_SIDE = 8
+# On CPUs: elements of a product, one of several, beyond which panels are faster.
+_SMALL_AREA_CPU = 40
 # All tiles are multiples of this size.
 _LARGEST_FRAGMENT = 16
 _SMALL_LENGTH = 4096
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
-def is_small(sizes: Sizes) -> bool:
+def is_small(sizes: Sizes, device: DeviceFacts) -> bool:
     """Whether one invocation computes each element of the result."""
-    side = max(sizes.rows, sizes.columns)
-    return side <= _SMALL_SIDE and sizes.length <= _SMALL_LENGTH and (sizes.batches > 1 or sizes.length <= 64)
+    if max(sizes.rows, sizes.columns) > _SMALL_SIDE or sizes.length > _SMALL_LENGTH:
+        return False
+    if sizes.batches == 1:
+        return sizes.length <= 64
+    return not device.is_cpu or sizes.rows * sizes.columns <= _SMALL_AREA_CPU
 
 
 def choose_tile(sizes: Sizes, item: int) -> tuple[Tile, Sizes]:
@@ -374,7 +379,7 @@ def _plan_product(request: Request) -> Plan:
     if sizes.length == 0:
         # sums of no parts are zeros
         return Plan(request, None, splits=0, parts=_make_parts_kernel(request, sizes))
-    if is_small(sizes):
+    if is_small(sizes, request.device):
         return Plan(request, vectors.make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
     has_vector = min(sizes.rows, sizes.columns) == 1
     if request.device.is_cpu:

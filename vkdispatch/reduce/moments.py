@@ -379,7 +379,7 @@ def _find_integer_moments(values: Sequence[Any], kind: dtype.DType) -> accumulat
 
 # ---- Magnitudes of numbers, their powers, and the accumulator of norms -----------------------------------
 #
-# Which  are roots of sums of powers.
+# Norms are roots of sums of powers.
 
 
 # The largest power that is a product of few factors.

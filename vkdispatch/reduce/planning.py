@@ -14,7 +14,7 @@ from vkdispatch.shader.program import is_checking
 
 # ---- Numbers found by measurement ------------------------------------------------------------------------
 #
-# Which  the plans of reductions depend on besides shapes and devices.
+# The plans of reductions depend on them, besides shapes and devices.
 #
 # Most of them decide which elements an invocation adds up, and so the last bits of floating-point sums.
 

@@ -248,9 +248,9 @@ def apply_prefix(
 # It follows the decoupled look-back of Merrill and Garland (2016), with a fixed tree instead of the walk
 # back, so that floats have the same bits whatever the order of execution:
 #
-# tiles     0 1 2 3 ... 31 | 32 ...    | ...      each publishes its total as soon as it knows it blocks
-# of 32 tiles    | ...       | ...      the last tile of each publishes the total of its block sections  of
-# 32 blocks                 | ...    the last tile of each publishes the total up to its end
+# tiles     0 1 2 3 ... 31 | 32 ...    | ...      each publishes its total as soon as it knows it
+# blocks    of 32 tiles    | ...       | ...      the last tile of each publishes the total of its block
+# sections  of 32 blocks                 | ...    the last tile of each publishes the total up to its end
 #
 # before tile t = (all sections before) * (blocks before, in its section) * (tiles before, in its block)
 #

@@ -21,9 +21,10 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- The bin of an element, in kernels -------------------------------------------------------------------
 #
-# value      bins are the numbers 0, 1, 2, ...; an element is the number of its bin uniform    bins of equal
-# width: a guess from the distance to the first edge, corrected by comparing with edges search     bins
-# between any edges: binary search
+# value      bins are the numbers 0, 1, 2, ...; an element is the number of its bin
+# uniform    bins of equal width: a guess from the distance to the first edge, corrected by comparing with
+#            edges
+# search     bins between any edges: binary search
 #
 # A bin includes its left edge; the last one includes both. A guess is used if its distance from an integer
 # is larger than the bound of its rounding errors, which `_prepare_guess` computes. Otherwise comparisons
@@ -591,7 +592,9 @@ def _check_float64(weights: Operand, output: Output) -> None:
 
 
 def _shared_bins(bins: int) -> int:
-    """Return how many bins fit in workgroup memory, with two sums and a top each; 0 if they do not fit."""
+    """Return how many bins workgroup memory holds, with two sums and a top each; 0 for none."""
+    if not find_planner().copies_tables:
+        return 0
     most = min(device_facts().shared_memory, _MAX_SHARED) // (4 * _SUM_WORDS)
     return next((size for size in _BIN_SIZES if bins <= size <= most), 0)
 

@@ -1,13 +1,9 @@
 """`vd.searchsorted`: the places of values in a sorted array.
 
-    sorted     s0 s1 s2 ...  s(n-1)                 n elements
-    tops       every (n / T)-th element             in workgroup memory, loaded once for many values; if the
-                                                    array is short, all elements
-    a value    binary search: log2(T) steps in the tops, then log2(n / T) steps in the array
-
-The steps halve `length`, which is the same for all values, so invocations do not diverge. Each invocation
-searches for several values at once, to have as many loads in flight. Invariant: the result is in
-[base, base + length].
+A binary search finds the place of a value, in the sorted array or, on GPUs, in a copy of a short one in
+workgroup memory. The steps halve `length`, which is the same for all values, so invocations do not diverge.
+Each invocation searches for several values at once, to have as many loads in flight. Invariant: the result is
+in [base, base + length].
 """
 
 from typing import Any
@@ -31,7 +27,7 @@ from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.taking import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.counting import convert, is_below
 from vkdispatch.selection.histogram import host_type
-from vkdispatch.selection.tuning import choose_group, tuning
+from vkdispatch.selection.tuning import choose_group, find_planner, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Places in longer arrays need 64 bits.
@@ -52,8 +48,8 @@ class _Form:
         Whether a value comes after elements that equal it.
     group, each
         Invocations of a workgroup, and values that each searches for at once.
-    tops, whole
-        Elements of workgroup memory for tops, or for the whole array; 0 for none.
+    whole
+        Elements of workgroup memory for the whole array; 0 if it stays in its buffer.
     has_long_sorter
         Whether indices in the sorter are resolved in 64 bits.
     is_big
@@ -68,7 +64,6 @@ class _Form:
     sink: Sink
     group: int
     each: int
-    tops: int
     whole: int
     has_long_sorter: bool
     is_big: bool
@@ -143,8 +138,6 @@ def searchsorted(
     # the binding of an empty array has an element, which no search reads
     kind = wide_type(from_numpy_dtype(common))
     whole = _choose_whole(length, wanted.size, kind)
-    tops = tuning.search_tops // kind.item_size
-    tops = 0 if whole or length < 4 * tops else tops
     group = choose_group(tuning.search_whole_group if whole else tuning.search_group)
     each = tuning.search_whole_each if whole else tuning.search_each
     form = _Form(
@@ -156,7 +149,6 @@ def searchsorted(
         sink.sink,
         group,
         each,
-        tops,
         whole,
         order is not None and is_long(order, length),
         length > _LENGTH_LIMIT,
@@ -173,6 +165,8 @@ def searchsorted(
 
 def _choose_whole(length: int, values: int, kind: DType) -> int:
     """Return how many elements of workgroup memory hold the whole array; 0 if it stays in the buffer."""
+    if not find_planner().copies_tables:
+        return 0
     size = max(64, 1 << (length - 1).bit_length()) if length else 0
     most = min(tuning.search_whole, device_facts().shared_memory)
     return size if values > 4 * length and size * kind.item_size <= most else 0
@@ -237,8 +231,6 @@ def _search(form: _Form, variables: Any) -> None:
         """Return whether the result is after an element."""
         return ~is_below(value, element_value) if form.is_right else is_below(element_value, value)
 
-    stride: Any = None
-    memory: Any = None
     load = element
     if form.whole:
         memory = vc.shared_buffer(form.kind, form.whole)
@@ -249,12 +241,6 @@ def _search(form: _Form, variables: Any) -> None:
         def load(place: Any) -> Any:
             return memory[place]
 
-    if form.tops:
-        stride = (array_length // form.tops).to_register("search_stride")
-        memory = vc.shared_buffer(form.kind, form.tops)
-        with vc.for_block(lane, form.tops, form.group) as top:
-            memory[top] = element(top * stride)
-        vc.barrier()
     first = vc.workgroup_id().x * rounds * (form.group * form.each) + lane
     with vc.for_block(0, rounds) as number:
         begin = first + number * (form.group * form.each)
@@ -265,12 +251,6 @@ def _search(form: _Form, variables: Any) -> None:
         ]
         bases = [_zero_position(array_length) for _ in indices]
         left = (array_length + 0).to_register("search_left")
-        if form.tops:
-            _search_tops(form, memory, wanted, bases, before)
-            for base in bases:
-                base[:] = base * stride
-            # the elements after the last whole stride belong to the last top
-            left[:] = stride + (array_length - stride * form.tops)
         with vc.while_block(left > 1):
             half = (left >> 1).to_register()
             middles = [load(base + (half - 1)).to_register() for base in bases]
@@ -301,14 +281,3 @@ def _length_of(form: _Form, own: Any, length: Any) -> Any:
 
 def _zero_position(length: Any) -> Any:
     return (length * 0).to_register("search_base")
-
-
-def _search_tops(form: _Form, memory: Any, wanted: Any, bases: Any, before: Any) -> None:
-    """Assign to each base the last top before the result; 0 if there is none."""
-    left = vc.new_uint_register(form.tops)
-    with vc.while_block(left > 1):
-        half = (left >> 1).to_register()
-        for base, value in zip(bases, wanted, strict=True):
-            middle = (base + half).to_register()
-            base[:] = vc.select(before(memory[middle], value), middle, base)
-        left[:] = left - half

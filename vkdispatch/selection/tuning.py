@@ -112,8 +112,6 @@ class Tuning(Table, family="selection"):
     search_each = Number(4, (1, 2, 4, 8), found_on=H200_AND_LLVMPIPE)
     # Workgroups that search.
     search_groups = Number(2112, (264, 528, 1056, 2112, 4224), found_on=H200_AND_LLVMPIPE)
-    # Bytes of workgroup memory that hold every n-th element of the sorted array; 0 for none. A power of two.
-    search_tops = Number(16384, (0, 4096, 8192, 16384), found_on=H200_AND_LLVMPIPE)
     # Bytes of sorted arrays that workgroup memory holds whole.
     search_whole = Number(32768, (8192, 16384, 32768), found_on=H200_AND_LLVMPIPE)
     # `search_group` for these. A power of two.
@@ -178,7 +176,11 @@ class Planner:
         The most workgroups of a pass that counts or sums.
     row_loads
         Loads that an invocation has in flight which looks for the first elements of a row.
+    copies_tables
+        Whether short tables that many values are searched in, and sums by bins, are kept in workgroup memory.
     """
+
+    copies_tables = True
 
     def __init__(self, device: DeviceFacts) -> None:
         self._device = device
@@ -194,7 +196,9 @@ class Planner:
 
 
 class CpuPlanner(Planner):
-    """The same on CPUs, which prefetch by themselves, and whose drivers compile long kernels slowly."""
+    """The same on CPUs, which prefetch and cache, and whose drivers compile long kernels slowly."""
+
+    copies_tables = False
 
     def __init__(self, device: DeviceFacts) -> None:
         super().__init__(device)

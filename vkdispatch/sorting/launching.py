@@ -80,6 +80,8 @@ class Tuning(Table, family="sorting"):
     long_run_width = Number(11, (8, 11), found_on=LLVMPIPE)
     # On CPUs: keys of all rows, times those of one row, up to which each key counts the keys before it.
     short_work = Number(1 << 18, (1 << 14, 1 << 16, 1 << 18, 1 << 20), found_on=LLVMPIPE)
+    # The same for rows that could be merged.
+    short_work_merged = Number(1 << 13, (1 << 11, 1 << 13, 1 << 15), found_on=LLVMPIPE)
     # On CPUs: the least keys of rows that are merged.
     merge_short = Number(16, (8, 16, 32), found_on=LLVMPIPE)
     # On CPUs: the most keys of such rows. Fewer than 4,096: llvmpipe leaves the loops of longer rows too
@@ -134,8 +136,9 @@ def choose_form(
     size = count * length
     is_countable = size < 1 << 31
     if device.is_cpu:
-        is_short = is_countable and (length < tuning.merge_short or size * length <= tuning.short_work)
         is_merged = count >= tuning.merge_rows and length <= tuning.merge_long
+        work = tuning.short_work_merged if is_merged else tuning.short_work
+        is_short = is_countable and (length < tuning.merge_short or size * length <= work)
         form = SortForm.SHORT if is_short else SortForm.MERGED if is_merged else SortForm.RUNS
         return SortForm.RUNS if has_payload else form
     if has_payload:

@@ -13,7 +13,7 @@ from vkdispatch.compiler.ir.names import FreshNames, legal_name
 
 # ---- How GLSL spells built-in values, types that only lie in buffers, images -----------------------------
 #
-# And  the names of our own.
+# Also the names of our own.
 
 
 INDENT = "    "

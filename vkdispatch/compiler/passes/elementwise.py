@@ -333,7 +333,7 @@ def _prune(block: ir.Block, dead: set[int]) -> ir.Block:
 
 # ---- Registers that hold the values of places ------------------------------------------------------------
 #
-# And  what is known of them at the current point of the program.
+# Also what is known of them at the current point of the program.
 
 
 class State(Enum):

@@ -1,4 +1,4 @@
-"""The passes of a kernel in their order, and the versions of the program that they make, as text."""
+"""The passes of a kernel, where each runs, and the versions of the program that they make, as text."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +28,13 @@ PASSES = {
     "blocks": "each invocation processes a block of neighbours",
     "coarse": "each invocation processes several elements",
 }
-"""The passes, and what they do."""
+"""The passes, and what they do.
+
+`codegen.builder` runs "conditionals" to "asserts" after a trace, `shader.traced.program` "checks" and
+"loops", `shader.traced.generation` "atomics" and "nesting", for the devices. `make_form` runs the
+others, "wide" last; where a kernel is checked or its loops are limited, "wide" comes first. Without a name:
+`reads.settle_reads`, which ends a trace, and `fuse.fuse`, which makes one kernel of several.
+"""
 
 TRACE_SECONDS = "seconds of the trace"
 """The fact of a kernel that tells how long its trace took."""

@@ -21,7 +21,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Tables of Bluestein's and Rader's algorithms --------------------------------------------------------
 #
-# Which  transform lengths with large prime factors.
+# These algorithms transform lengths with large prime factors.
 #
 # As n k = (n^2 + k^2 - (k - n)^2) / 2, the transform of N values is the convolution of x[n] c[n] with the
 # conjugate of the chirp c[n] = exp(-i pi n^2 / N), multiplied by c[k] (L. I. Bluestein, 1970). The

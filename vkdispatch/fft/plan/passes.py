@@ -497,35 +497,17 @@ def plan_convolved(shape: tuple[int, ...], axis: int, compute_type: DType) -> tu
 
 
 def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
-    """Plan a kernel of short contiguous lines, of one or a few invocations each; None for other lines.
+    """Plan a kernel of short contiguous lines, of an invocation each; None for other lines.
 
     There is none where such lines are best read directly.
     """
     length = shape[axis]
     if not get_planner().coalesces or math.prod(shape[axis + 1 :]) > 1:
         return None
-    if LARGEST_PRIME < length <= tuning.few_longest:
-        return _plan_of_few(shape, axis, compute_type)
     if not 2 <= length <= LARGEST_PRIME or length == tuning.staged_except:
         return None
     split = Split(length, (length,), 1)
     lines = tuning.staged_group * max(1, tuning.staged_values // tuning.staged_group // length)
-    return plan_pass(shape, axis, compute_type, PassChoices(split=split, lines=lines, parts=1, whole=True))
-
-
-def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass | None:
-    """Plan a kernel of a few invocations for each line, or None if each has one butterfly in each stage."""
-    plan = plan_pass(shape, axis, compute_type)
-    length = shape[axis]
-    if plan is None or plan.split.threads > tuning.few_threads or length & (length - 1) == 0:
-        return None
-    if max(plan.split.radices) > tuning.few_widest:
-        return None
-    if all(stage.is_even and stage.rounds == 1 for stage in plan.split.stages):
-        return None
-    # with the smaller radix first, neighbouring invocations read more neighbouring values
-    split = replace(plan.split, radices=tuple(sorted(plan.split.radices)))
-    lines = tuning.few_lines * -(-tuning.group // (tuning.few_lines * split.threads))
     return plan_pass(shape, axis, compute_type, PassChoices(split=split, lines=lines, parts=1, whole=True))
 
 

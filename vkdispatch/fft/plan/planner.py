@@ -22,7 +22,8 @@ class Planner:
     real_few_threads
         Real lines of fewer invocations are written in the order of memory.
     lengths_of_pass
-        Lengths of passes of several, up to which an invocation holds a whole line; none on GPUs.
+        For lines that take several passes: lengths of a pass, tried in order, up to which one invocation
+        holds a whole line; empty on GPUs.
     chunk
         Bytes that several passes transform at once.
     largest_table
@@ -37,7 +38,7 @@ class Planner:
     has_banks = True
     # Whether one kernel transforms or convolves planes.
     has_planes = True
-    # Whether convolved lines of a power of two have numbers of their own.
+    # Whether convolutions of lines of a power of two use `tuning.registers_convolution` and its group.
     has_convolution_numbers = True
     # Whether lines are split so that they have few exchanges.
     avoids_exchanges = False
@@ -106,6 +107,7 @@ class CpuPlanner(Planner):
         return threads < min(tuning.cpu_plane_staged_threads, width)
 
 
+# Planners copy numbers of `tuning`, so its key is part of that of the cache.
 @functools.lru_cache(64)
 def _make_planner(device: DeviceFacts, _numbers: object) -> Planner:
     return (CpuPlanner if device.is_cpu else Planner)(device)

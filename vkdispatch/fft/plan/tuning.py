@@ -96,16 +96,6 @@ class Tuning(Table, family="fft"):
     staged_values = Number(512, (256, 512, 1024))
     # A length of short lines that is faster without.
     staged_except = Number(16, (0, 16), changes_rounding=True)
-    # Lines of a few invocations are staged as well, in groups that end at a multiple of what memory writes at
-    # once.
-    # Invocations of a line up to which it is staged as well.
-    few_threads = Number(8, (0, 4, 8))
-    # Length of the longest such line.
-    few_longest = Number(128, (64, 128))
-    # The largest radix of such a line.
-    few_widest = Number(16)
-    # The number that their lines of a workgroup are a multiple of.
-    few_lines = Number(4, (1, 4, 8))
     # Prime lines of a workgroup in which pairs of invocations transform a line.
     pair_lines = Number(32, (16, 32, 64), changes_rounding=True)
     # Length of the longest such line.
