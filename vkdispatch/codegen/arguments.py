@@ -9,7 +9,7 @@ from vkdispatch.base import derived_dtypes
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.annotations import ConstantArray as ConstantArray
+from vkdispatch.codegen.constant_arrays import ConstantArray as ConstantArray
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.objects.resources import BufferVariable, ImageVariable, StorageImageVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer

@@ -9,9 +9,10 @@ from typing import Any
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.annotations import Annotation, ConstantArray
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
+from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.codegen.description import (
     ArgType,
     BindingType,

@@ -14,7 +14,7 @@ from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
-from vkdispatch.distributed.loading import wrap
+from vkdispatch.distributed.results import wrap
 
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 

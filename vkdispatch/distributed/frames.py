@@ -24,8 +24,7 @@ from vkdispatch.base.errors import SharingError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda_link import can_link, find_link, load_driver
 from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory
-from vkdispatch.distributed.loading import wrap
-from vkdispatch.distributed.results import check_memory
+from vkdispatch.distributed.results import check_memory, wrap
 
 # ---- Handshakes of `distributed`: who shares memory with whom --------------------------------------------
 #

@@ -4,10 +4,9 @@ Dask calls `register_sizes`, an entry point of this package, when it is imported
 to its modules waits until they are imported as well. Nothing here imports Dask or `vkdispatch.numpy`.
 """
 
-import functools
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -77,21 +76,6 @@ def register_messages() -> None:
     serialize = sys.modules["distributed.protocol.serialize"]
     for lookup in (serialize.dask_serialize, serialize.dask_deserialize):
         lookup.register_lazy("vkdispatch", lambda: import_module("vkdispatch.distributed.serialization"))
-
-
-def wrap(holder: Any, name: str) -> Callable[[Callable[..., Any]], None]:
-    """Replace a function of Dask by the decorated one, which gets it before its arguments."""
-
-    def replace(function: Callable[..., Any]) -> None:
-        original = getattr(holder, name)
-
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return function(original, *args, **kwargs)
-
-        setattr(holder, name, call)
-
-    return replace
 
 
 def register() -> None:

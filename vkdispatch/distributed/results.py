@@ -2,17 +2,33 @@
 
 Arrays are lazy, and the device runs behind the host. Dask, however, takes what a task returns for its
 result: it measures it, sends it to other processes, and blames the task for its errors. So each task that
-returns Arrays computes them, waits for the device, and raises the errors that the device has found.
+returns Arrays computes them, waits for the device, and raises the errors that the device has found. `wrap`
+changes functions of Dask for that.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from vkdispatch.base.process import RunningTask
-from vkdispatch.distributed.loading import wrap
 
 _CONTAINERS = (list, tuple, set, frozenset)
+
+
+def wrap(holder: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Replace a function of Dask by the decorated one, which gets it before its arguments."""
+
+    def replace(function: Callable[..., Any]) -> None:
+        original = getattr(holder, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(original, *args, **kwargs)
+
+        setattr(holder, name, call)
+
+    return replace
 
 
 def finish_result(result: Any) -> Any:

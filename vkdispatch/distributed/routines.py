@@ -21,7 +21,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 import vkdispatch.numpy as vnp
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.distributed.loading import wrap
+from vkdispatch.distributed.results import wrap
 from vkdispatch.numpy import random
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.linalg import solving

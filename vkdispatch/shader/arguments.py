@@ -14,7 +14,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Unsupp
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.memory.data import pack, parse_dtype, plain_scalar
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.annotations import ConstantArray, is_buffer
+from vkdispatch.codegen.annotations import is_buffer
+from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundVariable

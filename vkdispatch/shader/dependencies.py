@@ -22,7 +22,7 @@ from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.host_numpy import is_absent, np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.annotations import watch_copies
+from vkdispatch.codegen.constant_arrays import watch_copies
 from vkdispatch.compiler.ir.location import is_foreign
 
 Guard = native.Guard

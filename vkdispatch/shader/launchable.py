@@ -29,7 +29,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
-from vkdispatch.codegen.annotations import ConstantArray
+from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler import analyses, passes

@@ -22,7 +22,8 @@ from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.memory.protocols import HostProtocols
 from vkdispatch.base.process import Listed
-from vkdispatch.codegen.annotations import buffer, constant, watch_copies
+from vkdispatch.codegen.annotations import buffer, constant
+from vkdispatch.codegen.constant_arrays import watch_copies
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.compiler.ir import Register, ShaderFlags
 from vkdispatch.compiler.ir.location import fixed_place, located

@@ -19,8 +19,8 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import Listed
 from vkdispatch.base.process import internal as hidden
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.annotations import ConstantArray
 from vkdispatch.codegen.backends import GLSLBackend, get_shader_print_line_numbers
+from vkdispatch.codegen.constant_arrays import ConstantArray
 from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.forms import PLAIN, Variant
