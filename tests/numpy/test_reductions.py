@@ -197,3 +197,15 @@ def test_errors_of_axes_are_numpys() -> None:
             assert isinstance(caught.value, kind)
         again = pickle.loads(pickle.dumps(caught.value))
         assert (type(again), str(again)) == (vd.AxisError, str(caught.value))
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.int32, np.float32])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_ranges_with_the_dtype_of_the_output(kind: type, axis: int | None) -> None:
+    """The difference of booleans is that of numbers where `out` holds numbers."""
+    x = (np.arange(12).reshape(3, 4) % 5).astype(kind)
+    expected, out = (np.zeros(np.max(x, axis).shape) for _ in range(2))
+    np.ptp(x, axis, out=expected)
+    ours = vnp.asarray(out)
+    assert vnp.ptp(vnp.asarray(x), axis, out=ours) is ours
+    np.testing.assert_array_equal(ours.numpy(), expected)

@@ -316,7 +316,8 @@ def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Ar
     >>> vnp.ptp(vnp.asarray([3, 1, 7]))
     Array(6, dtype=int64)
     """
-    return store_result(out, max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims))
+    # as NumPy: the dtype of `out` is that of the difference, also for booleans
+    return store_result(out, max(x, axis, out, keepdims) - min(x, axis, keepdims=keepdims))
 
 
 def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
