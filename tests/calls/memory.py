@@ -133,7 +133,7 @@ def _write(sketch: Sketch, method: str) -> Case:
     own = f"truth.bits({host}, {kind!r})"
     size = int(np.prod(shape, dtype=int))
     if how == 14:
-        given = f"np.ascontiguousarray({given}).tobytes()"
+        given = f"np.ascontiguousarray({host}).tobytes()"
     elif how == 15:
         given = f"memoryview(np.ascontiguousarray({given}))"
         if kind not in VECTORS and not sketch.chance(50):

@@ -33,7 +33,7 @@ def positions(x: Array, axis: Any = -1, descending: bool = False, segments: Any 
         if starts.size and (np.any(starts[1:] < starts[:-1]) or starts[0] < 0 or starts[-1] > length):
             raise Refused("segments")
         cuts = [0, *(int(each) for each in starts), length]
-    for place in np.ndindex(*source.shape[:-1]):
+    for place in np.ndindex(*source.shape[:-1]) if x.size else ():
         for first, last in pairwise(cuts):
             target[(*place, slice(first, last))] = first + order_of(source[place][first:last], descending)
     return found, axis

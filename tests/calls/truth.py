@@ -171,6 +171,8 @@ def rounded(value: Array, error: Array, kind: str, magnitude: Array | None = Non
     bound = error + epsilon(kind) * np.abs(value) + 4 * least(kind)
     if magnitude is not None:
         bound = np.where(magnitude > most(accumulated(kind)) / 4, np.inf, bound)
+    # an error beyond the largest number leaves the sign of an infinity open
+    bound = np.where(bound > most(kind), np.inf, bound)
     # one part of a complex number may be a NaN, and the other a number
     bound = np.where(np.isnan(bound) & (np.isfinite(value) | np.iscomplexobj(value)), np.inf, bound)
     return Expected(np.asarray(value), kind, np.asarray(np.nan_to_num(bound, nan=0.0, posinf=np.inf)))
