@@ -19,7 +19,7 @@ from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan import planes as columns
 from vkdispatch.fft.plan.passes import Transform, make_grid, plan_pass, plan_staged, suits_pairs
 from vkdispatch.fft.plan.planes import choose_factors
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
 from vkdispatch.fft.plan.tuning import tuning
 
@@ -144,7 +144,7 @@ COLUMNS: list[tuple[tuple[int, ...], int, tuple[int, ...]]] = [
 def test_columns(
     shape: tuple[int, ...], axis: int, radices: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not columns.suits_columns(get_planner(), vd.complex64):
+    if not columns.suits_columns(find_planner(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
     monkeypatch.setattr(tuning, "column_least_values", 1)
     monkeypatch.setattr(long, "choose_radices", lambda *_: radices)
@@ -159,7 +159,7 @@ def test_columns(
 
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_radices_of_columns() -> None:
-    planner = get_planner()
+    planner = find_planner()
     if not columns.suits_columns(planner, vd.complex64):
         pytest.skip("the device has no 64-bit words")
     assert columns.choose_radices(4096, 1, vd.complex128) is None
@@ -180,7 +180,7 @@ def test_radices_of_columns() -> None:
 @pytest.mark.usefixtures("plans_of_cpus")
 def test_passes_of_columns_take_words_of_64_bits() -> None:
     shape = (4, 16384)
-    if not columns.suits_columns(get_planner(), vd.complex64):
+    if not columns.suits_columns(find_planner(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
     kernel = vd.fft.make_fft_shader(shape)
     sources = kernel.get_src()
@@ -263,7 +263,7 @@ def test_plans_on_a_cpu() -> None:
     assert sorted(choose_factors(65536, vd.complex64) or ()) == [32, 32, 64]
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
-        assert get_planner().choose_registers(length, False) == registers
+        assert find_planner().choose_registers(length, False) == registers
 
 
 @pytest.mark.parametrize("plans", ["cpu", "gpu"])

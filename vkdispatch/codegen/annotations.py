@@ -1,5 +1,6 @@
 """Annotations of the package's own kernels, whose classes are imported when a kernel is traced."""
 
+import sys
 from importlib import import_module
 from types import GenericAlias
 from typing import Any
@@ -25,8 +26,8 @@ class _Annotations:
 
 def is_buffer(annotation: object) -> bool:
     """Whether an annotation is `Buffer[D]`. It does not import the language."""
-    origin = getattr(annotation, "__origin__", None)
-    return origin is not None and origin is import_module("vkdispatch.codegen.arguments").Buffer
+    language = sys.modules.get("vkdispatch.codegen.arguments")
+    return language is not None and getattr(annotation, "__origin__", None) is language.Buffer
 
 
 buffer = _Annotations("Buffer")

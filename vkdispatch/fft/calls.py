@@ -22,7 +22,7 @@ from vkdispatch.fft.kernels.special_lengths import make_staged_kernel
 from vkdispatch.fft.plan import passes as plans
 from vkdispatch.fft.plan.passes import Pass, Transform
 from vkdispatch.fft.plan.planes import plan_planes
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -100,7 +100,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
 
     `transform` is that of the last axis, with the normalization of both.
     """
-    return build_plane_kernel(transform, plans.device_limits()) if get_planner().has_planes else None
+    return build_plane_kernel(transform, plans.device_limits()) if find_planner().has_planes else None
 
 
 @store_all_results

@@ -46,7 +46,7 @@ from vkdispatch.fft.kernels.planes import PlaneSteps
 from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan.passes import Transform, plan_pass
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import Split, add, hold, multiply
 from vkdispatch.fft.plan.tuning import look_up, tuning
 from vkdispatch.fft.trace.line_kernel import buffer_of
@@ -146,7 +146,7 @@ def _choose(transform: passes.Transform) -> passes.PassChoices:
     """Return what is chosen for the two transforms of one kernel."""
     shape, axis = transform.shape, transform.axis
     length = shape[axis]
-    if not get_planner().has_convolution_numbers or axis != len(shape) - 1 or length & (length - 1):
+    if not find_planner().has_convolution_numbers or axis != len(shape) - 1 or length & (length - 1):
         return passes.PassChoices()
     registers = look_up(tuning.registers_convolution, length)
     return passes.PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
@@ -332,7 +332,7 @@ def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
 
     There is none where a workgroup cannot hold a plane, or two kernels are faster.
     """
-    return build_plane_convolution(planes, passes.device_limits()) if get_planner().has_planes else None
+    return build_plane_convolution(planes, passes.device_limits()) if find_planner().has_planes else None
 
 
 @store_all_results

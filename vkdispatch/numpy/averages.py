@@ -45,12 +45,12 @@ def average(
         count = math.prod(array.shape[place] for place in manipulation.parse_axes(axis, array.ndim))
         sums = full(found.shape, count, found.dtype)
         return (found, sums) if returned else found
-    own = weights_like(array, weights, axis)
-    kind = manipulation.result_type(array, own)
+    weights = weights_like(array, weights, axis)
+    kind = manipulation.result_type(array, weights)
     if array.dtype.kind in "biu":
-        kind = manipulation.result_type(array, own, default_real())
-    whole = total(own, axis=axis, dtype=kind, keepdims=keepdims)
-    found = total(product(array, own, dtype=kind), axis=axis, keepdims=keepdims) / whole
+        kind = manipulation.result_type(array, weights, default_real())
+    whole = total(weights, axis=axis, dtype=kind, keepdims=keepdims)
+    found = total(product(array, weights, dtype=kind), axis=axis, keepdims=keepdims) / whole
     return (found, manipulation.broadcast_to(whole, found.shape).copy()) if returned else found
 
 

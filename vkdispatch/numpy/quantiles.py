@@ -180,32 +180,31 @@ def _pick_without_nan(ordered: Array) -> _Pick:
 
 def weights_like(array: Array, weights: Any, axis: Any) -> Array:
     """Return weights of the array's shape. Raises TypeError or ValueError for others."""
-    own = to_array(weights, "weights")
-    if own.shape == array.shape:
-        return own
+    values = to_array(weights, "weights")
+    if values.shape == array.shape:
+        return values
     if axis is None:
         raise ArgumentTypeError(
-            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
+            f"axis: needed for weights of shape {values.shape} of an array of shape {array.shape}"
         )
     places = parse_axes(axis, array.ndim)
-    if own.shape != tuple(array.shape[place] for place in places):
-        raise ArgumentValueError(
-            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
-        )
-    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
+    lengths = tuple(array.shape[place] for place in places)
+    if values.shape != lengths:
+        raise ArgumentValueError(f"weights: expected the shape {lengths}, got {values.shape}")
+    ordered = moveaxis(values, tuple(range(values.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
     shape = tuple(length if axis in places else 1 for axis, length in enumerate(array.shape))
     return broadcast_to(reshape(ordered, shape), array.shape)
 
 
 def _parse_weights(weights: Any, array: Array, axis: Any) -> Array:
     """Return weights as lines of the last axis, in the order of the elements of an array."""
-    own = to_array(weights, "weights")
-    if own.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"weights: expected real numbers, got {own.dtype}")
-    own = weights_like(array, own, axis)
-    if own.dtype.kind in "if" and bool(any_of(own < 0)):
+    weights = to_array(weights, "weights")
+    if weights.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"weights: expected real numbers, got {weights.dtype}")
+    weights = weights_like(array, weights, axis)
+    if weights.dtype.kind in "if" and bool(any_of(weights < 0)):
         raise ArgumentValueError("weights: expected at least 0")
-    return lines_last(own, axis)[0].astype(default_real(), copy=False)
+    return lines_last(weights, axis)[0].astype(default_real(), copy=False)
 
 
 def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:

@@ -28,7 +28,7 @@ from vkdispatch.fft.kernels.special_lengths import (
 )
 from vkdispatch.fft.plan.passes import Pass, PassChoices, Transform, plan_convolved, plan_pass, suits_pairs
 from vkdispatch.fft.plan.planes import VECTORS, Columns, choose_factors, choose_radices, plan_columns
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import add, choose_padded_length, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace import transform
@@ -400,7 +400,7 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and their launches."""
     per_line = lines.length * lines.inner
-    at_once = max(1, min(lines.outer, get_planner().chunk // (per_line * compute_type.item_size)))
+    at_once = max(1, min(lines.outer, find_planner().chunk // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
     groups = [(at_once, [i * at_once for i in range(whole)])]
@@ -444,7 +444,7 @@ def _make_pass_kernel(
     if columns is not None:
         scale = ends.scale if last and ends.scale is not None else 1.0
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
-    registers = length if length <= max(get_planner().lengths_of_pass, default=0) else None
+    registers = length if length <= max(find_planner().lengths_of_pass, default=0) else None
     plan = plan_pass((lines.outer, length, rest * stride), 1, compute_type, PassChoices(registers=registers))
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
@@ -625,7 +625,7 @@ def _lines_of(transform: Transform) -> Lines:
 
 def _make_one_kernel(transform: Transform, ends: Ends, plan: Pass, rader: bool) -> ShaderFunction:
     """Make the kernel of Rader's or Bluestein's algorithm in one pass."""
-    whole = _reads_whole_lines(transform) and get_planner().coalesces
+    whole = _reads_whole_lines(transform) and find_planner().coalesces
 
     def body(kernel: LineKernel, *arguments: Any) -> None:
         written = arguments[: len(ends.write_types)]
@@ -717,7 +717,7 @@ def make_long_real_fft(transform: Transform) -> Program | None:
     half, kind = transform.length // 2, transform.compute_type
     # the buffer must hold the values between the kernels without loss
     if (
-        not get_planner().has_long_reals
+        not find_planner().has_long_reals
         or transform.length % 2
         or kind is not transform.output_type
         or kind is complex32

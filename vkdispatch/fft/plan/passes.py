@@ -8,7 +8,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.base.record import record, replace
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import (
     LARGEST_PRIME,
     Split,
@@ -237,7 +237,7 @@ def plan_layout(
     A `whole` layout has one chunk, and room for rows of one more value.
     """
     length, first = split.length, split.radices[0]
-    planner = get_planner()
+    planner = find_planner()
     padding = first if len(split.radices) > 1 and first % 2 == 0 and planner.has_banks else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
     if parts is None and lines * length * item_size > planner.largest_whole_exchange:
@@ -364,7 +364,7 @@ def plan_pass(
         What is chosen already.
     """
     split, lines = choices.split, choices.lines
-    planner = get_planner()
+    planner = find_planner()
     most_threads, most = planner.device.max_group, planner.device.shared_memory
     length = choices.length or shape[axis]
     item, largest, vector = compute_type.item_size, planner.largest_line, planner.vector
@@ -461,7 +461,7 @@ def plan_real(
     """
     if length % 2 or compute_type not in (complex64, complex128):
         return None
-    planner = get_planner()
+    planner = find_planner()
     if half is None:
         # separating the spectra gains more from long pieces of lines than from many invocations
         registers = tuning.registers_real_short if length <= tuning.real_short else None
@@ -502,7 +502,7 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
     There is none where such lines are best read directly.
     """
     length = shape[axis]
-    if not get_planner().coalesces or math.prod(shape[axis + 1 :]) > 1:
+    if not find_planner().coalesces or math.prod(shape[axis + 1 :]) > 1:
         return None
     if not 2 <= length <= LARGEST_PRIME or length == tuning.staged_except:
         return None
@@ -513,7 +513,7 @@ def plan_staged(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass 
 
 def suits_pairs(shape: tuple[int, ...], axis: int, compute_type: DType) -> bool:
     """Whether pairs of invocations transform such lines; see `kernels.special_lengths`."""
-    length, planner = shape[axis], get_planner()
+    length, planner = shape[axis], find_planner()
     return (
         LARGEST_PRIME < length <= tuning.pair_longest
         and length % 4 == 3

@@ -8,7 +8,7 @@ from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.passes import SharedLayout, count_allocated, plan_layout
-from vkdispatch.fft.plan.planner import Planner, get_planner
+from vkdispatch.fft.plan.planner import Planner, find_planner
 from vkdispatch.fft.plan.stages import LARGEST_PRIME, Split, find_prime_factors, list_splits
 from vkdispatch.fft.plan.tuning import tuning
 
@@ -20,7 +20,7 @@ def choose_factors(length: int, compute_type: DType) -> tuple[int, ...] | None:
     if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     longest = tuning.longest_of_pass * 8 // max(compute_type.item_size, 8)
-    limits = [(count, most) for count in (2, 3, 4) for most in get_planner().lengths_of_pass]
+    limits = [(count, most) for count in (2, 3, 4) for most in find_planner().lengths_of_pass]
     limits += [(count, longest) for count in (2, 3, 4)]
     return next((found for count, most in limits if (found := _balance_factors(length, count, most))), None)
 
@@ -108,7 +108,7 @@ def plan_columns(
     outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
     """Plan a pass, or None if columns do not form vectors, or kernels do not run on a CPU."""
-    planner = get_planner()
+    planner = find_planner()
     if not suits_columns(planner, compute_type):
         return None
     first, last = ends
@@ -131,7 +131,7 @@ def plan_columns(
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
     """Return the radices of the passes over lines, `inner` of them interleaved, or None if there are none."""
-    if not suits_columns(get_planner(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    if not suits_columns(find_planner(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
     largest = tuning.column_lanes[0] * tuning.column_most_rows
@@ -284,7 +284,7 @@ def plan_planes(
     choices
         What is chosen already.
     """
-    planner = get_planner()
+    planner = find_planner()
     most = planner.device.max_group
     if min(height, width) < 2 or height * width > _MAX_REGISTERS * most:
         return None
@@ -318,7 +318,7 @@ def _list_splits(
     """Return pairs of splits of rows and columns, the cheapest first."""
     if choices.rows is not None and choices.columns is not None:
         return [(choices.rows, choices.columns)]
-    planner = get_planner()
+    planner = find_planner()
     wanted = planner.choose_plane_registers(height, width)
     limit = max(min(wanted, _MAX_REGISTERS) * 8 // compute_type.item_size, 4)
     while limit <= _MAX_REGISTERS:
@@ -359,7 +359,7 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
     rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
     assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape
-    planner, item = get_planner(), compute_type.item_size
+    planner, item = find_planner(), compute_type.item_size
     group = _count_invocations(height, width, rows, columns)
     layouts: list[SharedLayout | None] = []
     for split, interleaved in ((rows, False), (columns, True)):

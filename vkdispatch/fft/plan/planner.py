@@ -113,6 +113,6 @@ def _make_planner(device: DeviceFacts, _numbers: object) -> Planner:
     return (CpuPlanner if device.is_cpu else Planner)(device)
 
 
-def get_planner() -> Planner:
+def find_planner() -> Planner:
     """Return what chooses on the devices of the current context."""
     return _make_planner(device_facts(), tuning.key())

@@ -18,7 +18,7 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
-from vkdispatch.fft.plan.planner import get_planner
+from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
 
 
@@ -212,7 +212,7 @@ def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.Cons
 
 def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
     """Return exp(-+2 pi i exponent / denominator) for an exponent (u32) less than the denominator."""
-    array, step = _table(denominator, compute_type, get_planner().largest_table)
+    array, step = _table(denominator, compute_type, find_planner().largest_table)
     table = vc.constant_array(array)
     if step == 0:
         value = hold(table[exponent])

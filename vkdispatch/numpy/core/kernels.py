@@ -11,6 +11,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError, describe_place
@@ -383,7 +384,7 @@ def _launch(
     numbers = (*plan.values, *program.numbers)
     if launch is not None and not is_noted:
         try:
-            if launch((*(storage.memory for storage in storages), *numbers), program.size, False, -2):
+            if launch((*(storage.memory for storage in storages), *numbers), program.size, False, ALL_QUEUES):
                 return
         except (VulkanError, UsageError, OutOfDeviceMemoryError):
             if result.context.usable:
