@@ -104,6 +104,13 @@ def breaks(n: int) -> str:
     return _KERNEL + head + "".join(parts) + indent(4, "r += 1")
 
 
+def returns_in_a_loop_written_out(n: int) -> str:
+    lines = indent(0, "w = v", f"for a in reversed(range({n})):", "    w = (w + v % 7) % 1009")
+    lines += indent(4, "if v == a:", "    out[i] = 3 * v", "    b = 0", "    while True:", "        b += 1")
+    lines += indent(12, "if b > 2:", "    break", "if w > -9:", "    return") + indent(8, "break")
+    return _KERNEL + lines + indent(0, "out[i] = -1")
+
+
 def expected(n: int) -> tuple[Any, Any]:
     x = np.arange(-2, n + 6, dtype=np.int32)
     return x, np.where((x >= 0) & (x < n), 3 * x, -1)
@@ -150,6 +157,10 @@ def test_many_continues(tmp_path: Path) -> None:
             result = 3 * a if 0 <= a < n else result if a > n or a < 0 else 3 * v
         wanted.append(result)
     check(load(tmp_path, continues(n)), x, wanted)
+
+
+def test_returns_in_a_loop_written_out(tmp_path: Path) -> None:
+    check(load(tmp_path, returns_in_a_loop_written_out(24)), *expected(24))
 
 
 @pytest.mark.parametrize("depth", [40, 70, 90])

@@ -123,7 +123,8 @@ def _count_jumps(statement: ir.Statement, jumps: _Jump) -> int:
     if isinstance(statement, jumps):
         return 1
     if isinstance(statement, (ir.While, ir.For)):
-        jumps = (ir.Return,)
+        # of the jumps in an inner loop, only returns leave the outer one
+        jumps = (ir.Return,) if issubclass(ir.Return, jumps) else ()
     return sum(_count_jumps(inner, jumps) for block in ir.blocks_of(statement) for inner in block)
 
 
