@@ -34,7 +34,6 @@ _LINALG_HEAD = '''"""Linear algebra: the names, for type checkers and editors.
 _NUMPY_TAIL = """
 __array_api_version__: str
 bool = bool_
-ndarray = Array
 """
 
 
@@ -53,9 +52,9 @@ def write_package() -> str:
 
 def write_numpy() -> str:
     """Return the text of the stub of `vkdispatch.numpy`."""
-    homes = {"vkdispatch.numpy": " ".join(vnp._SUBMODULES), "vkdispatch.numpy.core.array": "Array"}
-    homes |= {f"vkdispatch.numpy.{home}": names for home, names in vnp._NAMES.items()}
-    homes["vkdispatch.numpy.core.memory"] += " set_default_dtype"
+    homes = {"vkdispatch.numpy": " ".join(vnp._SUBMODULES)}
+    for home, names in (*vnp._NAMES.items(), *vnp._CORE.items()):
+        homes[f"vkdispatch.numpy.{home}"] = f"{homes.get(f'vkdispatch.numpy.{home}', '')} {names}"
     for module in (math, np):
         own = [
             name for name in vars(vnp) if name != "bool" and hasattr(module, name) and name not in vnp._PUBLIC

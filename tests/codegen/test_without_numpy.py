@@ -106,7 +106,7 @@ def test_calls_that_need_a_device_name_what_is_missing(run_python: RunPython, us
         "vd.base.dtype.from_numpy_dtype('float32')",
         "double.interpret([1.0])",
         "vd.sum",
-        "vd.fft",
+        "vd.fft.fft",
     ],
 )
 def test_calls_that_need_numpy_name_it(run_python: RunPython, use: str) -> None:

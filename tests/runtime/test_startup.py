@@ -210,19 +210,59 @@ def test_modules_are_reached_as_attributes(run_python: RunPython) -> None:
     assert (done.stdout, done.stderr) == ("CommandList\nCommandGraph\nFalse True False\n", "")
 
 
-def test_threads_may_load_names_at_once(run_python: RunPython) -> None:
-    done = run_python(
-        "import vkdispatch as vd, threading\n"
-        "start, found = threading.Barrier(8), []\n"
-        "def ask(names):\n"
-        "    start.wait()\n"
-        "    found.append([getattr(vd, name) for name in names])\n"
-        "names = vd.__all__\n"
-        "threads = [threading.Thread(target=ask, args=(names[i * 9:] + names[:i * 9],)) for i in range(8)]\n"
-        "[t.start() for t in threads]; [t.join() for t in threads]\n"
-        "print(len(found), len({frozenset(map(id, values)) for values in found}))\n"
-    )
-    assert (done.stdout, done.stderr) == ("8 1\n", "")
+_THREADS = """
+import importlib, random, sys, threading, time
+import numpy as np
+
+class Slow:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        if name.startswith("vkdispatch."):
+            time.sleep(random.random() * 0.004)
+
+def load(name):
+    return importlib.import_module(f"vkdispatch.{name}")
+
+def run(calls):
+    def ask(call):
+        start.wait()
+        results.append(call())
+
+    sys.meta_path.insert(0, Slow)
+    start, results = threading.Barrier(len(calls)), []
+    threads = [threading.Thread(target=ask, args=(call,)) for call in calls]
+    [thread.start() for thread in threads]; [thread.join() for thread in threads]
+    return results
+
+import vkdispatch as vd
+"""
+
+
+_ALL_NAMES = """
+names = vd.__all__
+results = run([lambda i=i: [getattr(vd, x) for x in names[i * 9:] + names[:i * 9]] for i in range(8)])
+print(len(results), len({frozenset(map(id, values)) for values in results}))
+"""
+_FIRST_CALLS = """
+x, z, m = np.ones(64, np.float32), np.ones(64, np.complex64), np.eye(8, dtype=np.float32)
+vnp = lambda: load("numpy")
+calls = [
+    lambda: vd.sum(vd.asbuffer(x)), lambda: vd.sort(vd.asbuffer(x)), lambda: vd.cumsum(vd.asbuffer(x)),
+    lambda: vd.fft.fft(vd.asbuffer(z)), lambda: vd.matmul(vd.asbuffer(m), vd.asbuffer(m)),
+    lambda: vd.histogram(vd.asbuffer(x), 4), lambda: vnp().asarray(x).sum(),
+    lambda: vnp().fft.fft(vnp().asarray(x)), lambda: vnp().linalg.norm(vnp().asarray(x)),
+    lambda: load("numpy.random").default_rng(1), lambda: load("kompute").Manager,
+    lambda: vd.vkfft, lambda: vd.orders.Order, lambda: vd.reduce.ReduceOp, lambda: vd.explain,
+    lambda: vd.random.Generator, lambda: vd.codegen.Buff,
+]
+print(len(run(calls)) == len(calls))
+"""
+
+
+@pytest.mark.parametrize(("calls", "printed"), [(_ALL_NAMES, "8 1\n"), (_FIRST_CALLS, "True\n")])
+def test_threads_may_import_at_once(calls: str, printed: str, run_python: RunPython) -> None:
+    done = run_python(_THREADS + calls)
+    assert (done.stdout, done.stderr) == (printed, "")
 
 
 def test_subinterpreters_are_refused(run_python: RunPython) -> None:

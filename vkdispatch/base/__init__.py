@@ -1,9 +1,10 @@
 """Runtime objects: devices, contexts, buffers and what runs on them."""
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 # ---- What other libraries call things, and what they are called here -------------------------------------
 #
@@ -116,19 +117,49 @@ def submodules_of(package: str) -> Callable[[str], ModuleType]:
     return get
 
 
-def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a module of 0.1.0 whose names have moved to other modules.
+# A package that imported its modules where it is imported itself would make two threads wait for one another:
+# one imports the package, the other one of these modules, which Python locks before it imports the package.
 
-    `homes` maps each module, relative to `vkdispatch`, to the names that it defines, separated by spaces.
+
+def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module whose names other modules define, which are imported on first use.
+
+    `homes` maps each module, relative to `vkdispatch`, to the names that it defines, separated by spaces;
+    `*` stands for its `__all__`, or for its public names, and no names for the module itself. The `__all__`
+    of these names can be asked for, too.
     """
-    places = {name: home for home, names in homes.items() for name in names.split()}
+    places = {name: home for home, names in homes.items() if names != "*" for name in names.split()}
+    places |= {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
+    gathered = [home for home, names in homes.items() if names == "*"]
 
-    def find(name: str) -> object:
+    def find(name: str) -> Any:
+        if name not in places and gathered and (name == "__all__" or not name.startswith("__")):
+            for home in gathered:
+                other = import_module(f"vkdispatch.{home}")
+                names = getattr(other, "__all__", None) or [key for key in vars(other) if key[0] != "_"]
+                places.update(dict.fromkeys(names, home))
+            gathered.clear()
+        if name == "__all__":
+            return sorted(places)
         if name not in places:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(import_module(f"vkdispatch.{places[name]}"), name)
+        other = import_module(f"vkdispatch.{places[name]}")
+        value = getattr(other, name) if homes[places[name]] else other
+        setattr(sys.modules[module], name, value)
+        return value
 
     return find
+
+
+def list_public(module: str) -> Callable[[], list[str]]:
+    """Return a `__dir__` for a package of whose names `__all__` lists the public ones."""
+
+    def list_names() -> list[str]:
+        package = sys.modules[module]
+        python = {name for name in vars(package) if name.startswith("__")} - {"__getattr__", "__dir__"}
+        return sorted({*python, *package.__all__})
+
+    return list_names
 
 
 if not TYPE_CHECKING:  # type checkers would accept any name

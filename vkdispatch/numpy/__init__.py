@@ -12,9 +12,6 @@ from vkdispatch import installation as _installation
 if not _installation.is_whole():
     _installation.refuse_mixture()
 
-from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
-
 # Where public names live. `make format` writes them to `__init__.pyi`, for type checkers and editors.
 _NAMES = {
     "basics.elementwise": (
@@ -99,7 +96,6 @@ uint8, uint16, uint32, uint64 = _numpy.uint8, _numpy.uint16, _numpy.uint32, _num
 float16, float32, float64 = _numpy.float16, _numpy.float32, _numpy.float64
 complex64, complex128 = _numpy.complex64, _numpy.complex128
 dtype = _numpy.dtype
-ndarray = Array
 newaxis = None
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 euler_gamma = _numpy.euler_gamma
@@ -120,6 +116,8 @@ printoptions, errstate = _numpy.printoptions, _numpy.errstate
 
 
 _SUBMODULES = ("fft", "lib", "linalg", "random", "special")
+# What has its own place in the reference.
+_CORE = {"core.array": "Array ndarray", "core.memory": "set_default_dtype"}
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {
     "indexing": "get_items set_items",
@@ -132,9 +130,11 @@ _OF_ARRAYS = {
     "interchange.inspection": "array_html",
     "editing": "FlatIterator",
 }
-_PUBLIC, _OWN = (
-    {name: home for home, names in table.items() for name in names.split()} for table in (_NAMES, _OF_ARRAYS)
+_PUBLIC, _LISTED, _OWN = (
+    {name: home for home, names in table.items() for name in names.split()}
+    for table in (_CORE, _NAMES, _OF_ARRAYS)
 )
+_PUBLIC |= _LISTED
 # Names of this file that are not the namespace's.
 _HIDDEN = ("Any", "ModuleType", "import_module", "math")
 

@@ -295,6 +295,7 @@ from vkdispatch.numpy.calculus import kaiser as kaiser
 from vkdispatch.numpy.calculus import trapezoid as trapezoid
 from vkdispatch.numpy.calculus import unwrap as unwrap
 from vkdispatch.numpy.core.array import Array as Array
+from vkdispatch.numpy.core.array import ndarray as ndarray
 from vkdispatch.numpy.core.conversion import asarray as asarray
 from vkdispatch.numpy.core.conversion import asnumpy as asnumpy
 from vkdispatch.numpy.core.conversion import from_numpy as from_numpy
@@ -451,4 +452,3 @@ from vkdispatch.numpy.special import i0 as i0
 
 __array_api_version__: str
 bool = bool_
-ndarray = Array

@@ -1,19 +1,13 @@
 """Random numbers in bulk: the same streams on every device, and, of Philox4x64, the same as NumPy's."""
 
-from importlib import import_module
-from typing import Any
+import typing as _typing
 
-from vkdispatch.random.generator import Generator
+from vkdispatch.base import list_public as _list_public
+from vkdispatch.base import names_elsewhere as _names_elsewhere
 
-__all__ = ["Generator"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "default_rng":
-        # Dask takes it from the package that a bit generator is of
-        return import_module("vkdispatch.numpy.random").default_rng
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if name.startswith("__")), *__all__} - {"__getattr__"})
+if _typing.TYPE_CHECKING:
+    from vkdispatch.random.generator import Generator as Generator
+else:
+    # Dask takes `default_rng` from the package that a bit generator is of
+    __getattr__ = _names_elsewhere(__name__, {"random.generator": "Generator", "numpy.random": "default_rng"})
+    __dir__ = _list_public(__name__)

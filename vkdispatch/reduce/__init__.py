@@ -1,36 +1,35 @@
 """Reductions of whole buffers or along axes, with mapping functions of the user's own."""
 
-from vkdispatch.reduce.accumulators import (
-    ReduceOp,
-    SubgroupAdd,
-    SubgroupAnd,
-    SubgroupMax,
-    SubgroupMin,
-    SubgroupMul,
-    SubgroupOr,
-    SubgroupXor,
-)
-from vkdispatch.reduce.planning import ReductionParams
-from vkdispatch.reduce.reduce_function import ReduceFunction, make_reduction_stage, map_reduce, reduce
-from vkdispatch.shader.map import mapped_index as mapped_io_index
+import typing as _typing
 
-__all__ = [
-    "ReduceFunction",
-    "ReduceOp",
-    "ReductionParams",
-    "SubgroupAdd",
-    "SubgroupAnd",
-    "SubgroupMax",
-    "SubgroupMin",
-    "SubgroupMul",
-    "SubgroupOr",
-    "SubgroupXor",
-    "make_reduction_stage",
-    "map_reduce",
-    "mapped_io_index",
-    "reduce",
-]
+from vkdispatch.base import list_public as _list_public
+from vkdispatch.base import names_elsewhere as _names_elsewhere
 
-
-def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
+if _typing.TYPE_CHECKING:
+    from vkdispatch.reduce.accumulators import ReduceOp as ReduceOp
+    from vkdispatch.reduce.accumulators import SubgroupAdd as SubgroupAdd
+    from vkdispatch.reduce.accumulators import SubgroupAnd as SubgroupAnd
+    from vkdispatch.reduce.accumulators import SubgroupMax as SubgroupMax
+    from vkdispatch.reduce.accumulators import SubgroupMin as SubgroupMin
+    from vkdispatch.reduce.accumulators import SubgroupMul as SubgroupMul
+    from vkdispatch.reduce.accumulators import SubgroupOr as SubgroupOr
+    from vkdispatch.reduce.accumulators import SubgroupXor as SubgroupXor
+    from vkdispatch.reduce.planning import ReductionParams as ReductionParams
+    from vkdispatch.reduce.reduce_function import ReduceFunction as ReduceFunction
+    from vkdispatch.reduce.reduce_function import make_reduction_stage as make_reduction_stage
+    from vkdispatch.reduce.reduce_function import map_reduce as map_reduce
+    from vkdispatch.reduce.reduce_function import reduce as reduce
+    from vkdispatch.shader.map import mapped_io_index as mapped_io_index
+else:
+    __getattr__ = _names_elsewhere(
+        __name__,
+        {
+            "reduce.accumulators": (
+                "ReduceOp SubgroupAdd SubgroupAnd SubgroupMax SubgroupMin SubgroupMul SubgroupOr SubgroupXor"
+            ),
+            "reduce.planning": "ReductionParams",
+            "reduce.reduce_function": "ReduceFunction make_reduction_stage map_reduce reduce",
+            "shader.map": "mapped_io_index",
+        },
+    )
+    __dir__ = _list_public(__name__)

@@ -73,6 +73,9 @@ def mapped_index() -> vc.ShaderVariable:
     return cast(vc.ShaderVariable, _state.index)
 
 
+mapped_io_index = mapped_index  # its name in vd.reduce
+
+
 @contextmanager
 def mapped_at(index: Any) -> Iterator[None]:
     """Let `mapped_index` return `index` while a mapping function is traced."""

@@ -5,7 +5,7 @@ import functools
 import math
 from collections.abc import Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
@@ -256,7 +256,7 @@ def _entry(index: Any) -> int | Expr:
 # ---- From indices along several axes to the flat, row-major index of an element --------------------------
 
 
-Entry = int | Expr
+Entry: TypeAlias = int | Expr
 
 
 def flat_index(entries: Sequence[Entry], sizes: Sequence[Entry]) -> Entry:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_multiply_type, vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.compiler.ir import Expr, Op, construction, literals
+from vkdispatch.compiler.ir import construction, literals
 from vkdispatch.compiler.ir.location import located
-from vkdispatch.compiler.ir.program import INTEGER_POWER, own_name
+from vkdispatch.compiler.ir.program import INTEGER_POWER, Expr, Op, own_name
 
 # ---- Arithmetic of numbers, vectors, matrices and complex numbers ----------------------------------------
 

@@ -6,9 +6,9 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
-from vkdispatch.compiler.ir import Argument, Expr, Op, Register, literals
+from vkdispatch.compiler.ir import literals
 from vkdispatch.compiler.ir.location import located
-from vkdispatch.compiler.ir.program import COMPONENTS, INTEGER_POWER
+from vkdispatch.compiler.ir.program import COMPONENTS, INTEGER_POWER, Argument, Expr, Op, Register
 
 # ---- Values made of others -------------------------------------------------------------------------------
 #

@@ -9,8 +9,8 @@ from typing import TypeGuard
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.compiler.ir import Expr, Op, Value
 from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.ir.program import Expr, Op, Value
 
 # ---- Python numbers and GPU types: which types hold a number, and exact comparisons with a number --------
 

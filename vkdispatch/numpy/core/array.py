@@ -1132,3 +1132,6 @@ def parse_count(value: SupportsIndex, name: str) -> int:
     if count < 0:
         raise ArgumentValueError(f"{name}: expected at least 0, got {count}")
     return count
+
+
+ndarray = Array  # NumPy's name

@@ -4,8 +4,8 @@ Products, triangular factors and what they solve run on the device. What `HOST_F
 LAPACK on the host, and warns once.
 """
 
-from importlib import import_module
-from typing import Any
+from vkdispatch.base import list_public as _list_public
+from vkdispatch.base import names_elsewhere as _names_elsewhere
 
 # Where public names live. `make format` writes them to `__init__.pyi`, for type checkers and editors.
 _NAMES = {
@@ -20,18 +20,7 @@ _NAMES = {
     "linalg.solving": "cholesky det inv matrix_power qr slogdet solve tensorinv tensorsolve",
     "basics.manipulation": "matrix_transpose",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_HOMES.keys() - {"HOST_FUNCTIONS"})
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(f"vkdispatch.numpy.{home}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__all__ = sorted({name for names in _NAMES.values() for name in names.split()} - {"HOST_FUNCTIONS"})
+__getattr__ = _names_elsewhere(__name__, {f"numpy.{home}": names for home, names in _NAMES.items()})
+__dir__ = _list_public(__name__)
