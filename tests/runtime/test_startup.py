@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -263,6 +264,30 @@ print(len(run(calls)) == len(calls))
 def test_threads_may_import_at_once(calls: str, printed: str, run_python: RunPython) -> None:
     done = run_python(_THREADS + calls)
     assert (done.stdout, done.stderr) == (printed, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each module takes long otherwise")
+def test_each_module_may_be_imported_first(run_python: RunPython) -> None:
+    """By programs, and by threads beside the import of another module."""
+    done = run_python(
+        "import importlib, os, pkgutil, sys\n"
+        f"root = {str(Path(vd.__file__).parent)!r}\n"
+        "names = [m.name for m in pkgutil.walk_packages([root], 'vkdispatch.', lambda _: None)]\n"
+        "wrong = []\n"
+        "for name in names:\n"
+        "    if name.endswith('__main__'):\n"
+        "        continue\n"
+        "    if (child := os.fork()) == 0:\n"
+        "        try:\n"
+        "            importlib.import_module(name)\n"
+        "        except BaseException as error:\n"
+        "            print(name, error, flush=True)\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "print(len(names) > 300)\n",
+        timeout=300,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 def test_subinterpreters_are_refused(run_python: RunPython) -> None:

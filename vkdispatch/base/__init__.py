@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -117,16 +118,16 @@ def submodules_of(package: str) -> Callable[[str], ModuleType]:
     return get
 
 
-# A package that imported its modules where it is imported itself would make two threads wait for one another:
-# one imports the package, the other one of these modules, which Python locks before it imports the package.
+# Why on first use: one thread may import a package, and another one of its modules. If the package imported
+# the module, each thread would wait for the lock that the other one holds.
 
 
 def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for a module whose names other modules define, which are imported on first use.
 
-    `homes` maps each module, relative to `vkdispatch`, to the names that it defines, separated by spaces;
-    `*` stands for its `__all__`, or for its public names, and no names for the module itself. The `__all__`
-    of these names can be asked for, too.
+    `homes` maps modules, relative to `vkdispatch`, to the names they define, separated by spaces. `*` means
+    the names of the module's `__all__`, or all its public ones; an empty text means the module itself.
+    `__all__` is found, too: all these names.
     """
     places = {name: home for home, names in homes.items() if names != "*" for name in names.split()}
     places |= {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
@@ -134,6 +135,9 @@ def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], Any]:
 
     def find(name: str) -> Any:
         if name not in places and gathered and (name == "__all__" or not name.startswith("__")):
+            path = f"{module}.{name}"
+            if PathFinder.find_spec(path, sys.modules[module].__path__) is not None:
+                return import_module(path)  # which the modules below may be about to import
             for home in gathered:
                 other = import_module(f"vkdispatch.{home}")
                 names = getattr(other, "__all__", None) or [key for key in vars(other) if key[0] != "_"]

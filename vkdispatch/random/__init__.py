@@ -5,6 +5,8 @@ import typing as _typing
 from vkdispatch.base import list_public as _list_public
 from vkdispatch.base import names_elsewhere as _names_elsewhere
 
+__all__ = ["Generator"]
+
 if _typing.TYPE_CHECKING:
     from vkdispatch.random.generator import Generator as Generator
 else:
