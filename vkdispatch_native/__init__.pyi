@@ -910,6 +910,8 @@ def repeat(
     kwargs: dict[str, Any],
     parameters: tuple[int, ...] = (),
     context: Any = None,
+    settings: tuple[Any, ...] | None = None,
+    computes: bool = True,
 ) -> tuple[Any] | CallRecorder | None:
     """Repeat the recording of an equal call, and return its result in a tuple.
 
@@ -919,6 +921,11 @@ def repeat(
     if the call cannot be repeated: make it without a recorder.
 
     context: where the call runs, if none of its arguments determines it.
+    settings: what a function of Arrays depends on beside its arguments; None: no Array is an argument. Such
+        calls are recorded when they come a second time. In the recorder's `arguments` an Array is a View, or
+        several if it is an expression.
+    computes: whether small expressions with numbers are computed first; else calls with them are not
+        repeated.
     """
 
 def repeated_parameter(make: Callable[[], int]) -> int:
@@ -1176,6 +1183,10 @@ class Storage:
     @staticmethod
     def allocate(size: int, var_type: Any, context: Any) -> Storage:
         """Return new memory, which is undefined until a kernel writes it. Raises as `vd.Buffer`."""
+
+    @staticmethod
+    def over(memory: Buffer, var_type: Any, context: Any, size: int) -> Storage:
+        """Return the storage of a memory that nothing else shows."""
 
     @property
     def buffer(self) -> Any:

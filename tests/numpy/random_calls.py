@@ -47,6 +47,7 @@ DOCUMENTED: tuple[tuple[str, str, str], ...] = (
     (r"^fft\.", "raised ValueError where NumPy raises IndexError: norm", "the same"),
     ("real|imag", "raised ValueError where NumPy raises OverflowError: .*read-only", "of two one is named"),
     (r"^fft\.", "raised TypeError where NumPy raises IndexError: axes: expected an int", "the same"),
+    ("around|round", r"value np.uint", "beyond the largest number, NumPy's own depends on the processor"),
     ("choose", "accepted what NumPy refuses.*Cannot cast array data", "indices may have any integer dtype"),
     ("choose", "raised ValueError where NumPy raises TypeError", "the same"),
     ("mean", "dtype: mean of complex", "numbers are not made real in silence"),
@@ -114,7 +115,9 @@ def check(
     function: str, choices: Choices, known: set[str], seconds: float, repeat: int = 1
 ) -> tuple[running.Outcome, list[int]]:
     """Make a call by choices; a failure that is not known is made smaller first."""
-    return running.check(write, lambda program: run(program, DOCUMENTED), function, choices, known, seconds)
+    return running.check(
+        write, lambda program: run(program, DOCUMENTED, repeat), function, choices, known, seconds
+    )
 
 
 def writers(family: str) -> Mapping[str, Writer]:

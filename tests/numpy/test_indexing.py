@@ -261,6 +261,12 @@ def test_whole_writes_do_not_share_memory() -> None:
         assert float(value[0]) < 7
 
 
+def test_outputs_of_take_are_arrays() -> None:
+    for out in (np.zeros(2), [0, 0]):
+        with pytest.raises(TypeError, match="out: "):
+            vnp.take(vnp.arange(4.0), [1, 2], out=out)
+
+
 def test_memory_of_buffers() -> None:
     buffer = vd.asbuffer(np.arange(12, dtype=np.float32).reshape(3, 4))
     x = vnp.asarray(buffer)
@@ -286,6 +292,8 @@ def test_take() -> None:
         r = m.take(x, [], axis=1)
         r = m.take(x, [0, 1], axis=0, out=m.zeros((2, 3, 4), 'f4'))
         r = x.take([1, 2], axis=2)
+        r = m.take(x[:0], m.asarray([], dtype='u8')[:0], mode='clip', axis=0)
+        r = m.take(x[:0], [], mode='clip', axis=0)
         r = m.take_along_axis(x, m.argsort(x, axis=1), axis=1)
         r = m.take_along_axis(y, m.asarray([[0], [2]]), 1)
         r = m.take_along_axis(y, m.asarray([0, 2]), None)

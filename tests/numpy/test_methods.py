@@ -255,6 +255,7 @@ def test_numbers_that_a_dtype_cannot_hold() -> None:
         m.nan_to_num(z, nan=1j)
         m.interp(z, [0, 1], [0, 1], left=1j)
         z @= m.ones((3, 3)) * 1j
+        z @= m.ones(3)
         r = m.choose(y > 0, [x, 1]), m.choose(y > 0, [z, 1])
         r = m.insert(x, 1, [7, 8, 9], axis=0), m.max(x, initial=7), m.sum(y, initial=-3)
         m.put(y, [0, 1], [1.5, 2.5]); r = y

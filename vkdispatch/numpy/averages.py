@@ -16,12 +16,14 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.conversion import to_array
 from vkdispatch.numpy.core.memory import default_real, part_kind
+from vkdispatch.numpy.core.repeating import repeat_calls, repeat_reductions
 from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.quantiles import weights_like
 
 # ---- Weighted means, covariances -------------------------------------------------------------------------
 
 
+@repeat_reductions
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -73,6 +75,7 @@ def _frequencies(given: Any, name: str, count: int) -> Array:
     return own
 
 
+@repeat_calls
 def cov(
     m: Any,
     y: Any = None,
@@ -149,6 +152,7 @@ def cov(
     return manipulation.squeeze(products / float(factor) if factor > 0 else products * math.inf)
 
 
+@repeat_calls
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """Return the correlation coefficients of variables. See `cov` and `numpy.corrcoef`.
 
@@ -177,6 +181,7 @@ def _replace_nan(a: Any, number: float) -> Array:
     return choose(isnan(array), number, array) if array.dtype.kind in "fc" else array
 
 
+@repeat_reductions
 def nansum(
     a: Any,
     axis: Any = None,
@@ -197,6 +202,7 @@ def nansum(
     return reductions.sum(_replace_nan(a, 0), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
+@repeat_reductions
 def nanprod(
     a: Any,
     axis: Any = None,
@@ -217,6 +223,7 @@ def nanprod(
     return reductions.prod(_replace_nan(a, 1), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
+@repeat_reductions
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running sums with NaN as zero. See `numpy.nancumsum`.
 
@@ -228,6 +235,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     return reductions.cumsum(_replace_nan(a, 0), axis, dtype, out)
 
 
+@repeat_reductions
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running products with NaN as one. See `numpy.nancumprod`.
 
@@ -246,6 +254,7 @@ def _find_numbers(array: Array, where: Any) -> Any:
     return ~isnan(array) if where is None else ~isnan(array) & to_array(where, "where")
 
 
+@repeat_reductions
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
@@ -274,6 +283,7 @@ def _variance(
     return choose(count <= less, math.nan, found)
 
 
+@repeat_reductions
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -295,6 +305,7 @@ def nanvar(
     return store_result(out, _variance(a, axis, dtype, ddof, keepdims, where, correction))
 
 
+@repeat_reductions
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -335,6 +346,7 @@ def _extreme(
     return store_result(out, extreme)
 
 
+@repeat_reductions
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -348,6 +360,7 @@ def nanmin(
     return _extreme(reductions.min, a, axis, out, keepdims, initial, where, math.inf)
 
 
+@repeat_reductions
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
@@ -374,6 +387,7 @@ def _extreme_place(name: str, a: Any, axis: Any, out: Any, keepdims: bool) -> Ar
     return find(filled, axis, out, keepdims=keepdims)
 
 
+@repeat_reductions
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the least numbers along an axis. See `numpy.nanargmin`.
 
@@ -387,6 +401,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     return _extreme_place("nanargmin", a, axis, out, keepdims)
 
 
+@repeat_reductions
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the largest numbers along an axis. See `numpy.nanargmax`.
 

@@ -27,6 +27,7 @@ from vkdispatch.numpy.core.array import Array, array_from, check_cast, parse_ind
 from vkdispatch.numpy.core.conversion import asarray, real_kind, require_choice, to_array
 from vkdispatch.numpy.core.kernels import as_buffer, whole_view
 from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.searching import argsort, searchsorted
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -148,6 +149,7 @@ _MAX_DIRECT = 512
 # ---- interpolation -------------------------------------------------------------------------------
 
 
+@repeat_calls
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
     """Return a function at places between those where it is known. See `numpy.interp`.
 
@@ -227,6 +229,7 @@ def _interpolate(places: Array, known: Array, values: Array, above: Array, left:
     return choose(isnan(places), math.nan, found).astype(values.dtype, copy=False)
 
 
+@repeat_calls
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Array:
     """Return phases without jumps of periods along an axis. See `numpy.unwrap`.
 
@@ -253,6 +256,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
     return concatenate([first, rest.astype(kind, copy=False)], axis=place)
 
 
+@repeat_calls
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return differences of neighbours of the flattened array, between other values. See `numpy.ediff1d`.
 
@@ -278,6 +282,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
 # ---- derivatives and integrals -------------------------------------------------------------------
 
 
+@repeat_calls
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return derivatives along axes, by second-order differences inside. See `numpy.gradient`.
 
@@ -371,6 +376,7 @@ def _derive(f: Array, axis: int, distance: Any, edge_order: int, kind: Kind) -> 
     return concatenate([first, inner, last], axis=axis, dtype=result_type(first, kind))
 
 
+@repeat_calls
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """Return integrals along an axis by the trapezoidal rule. See `numpy.trapezoid`.
 
@@ -398,6 +404,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
 # ---- convolutions --------------------------------------------------------------------------------
 
 
+@repeat_calls
 def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     """Return the convolution of two vectors. See `numpy.convolve`.
 
@@ -426,6 +433,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     return _convolve(first, second, start, length)
 
 
+@repeat_calls
 def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     """Return the correlation of two vectors: of `a` with the conjugate of `v`. See `numpy.correlate`.
 

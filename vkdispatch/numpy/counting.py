@@ -20,6 +20,7 @@ from vkdispatch.numpy.core.array import Array, array_from, parse_count, value_of
 from vkdispatch.numpy.core.conversion import asarray, asnumpy, to_array
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, Shape, default_real, float64, int64
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.quantiles import percentile
 from vkdispatch.numpy.searching import searchsorted
 from vkdispatch.selection.histogram import bincount as count_integers
@@ -67,6 +68,7 @@ def _limits(limits: Any) -> tuple[Any, Any] | None:
     return low, high
 
 
+@repeat_calls
 def histogram(
     a: Any,
     bins: Any = 10,
@@ -291,6 +293,7 @@ def _edges_along(x: Array, bins: Any, limits: Any) -> Array:
     return asarray(edges)
 
 
+@repeat_calls
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, Array, Array]:
@@ -316,6 +319,7 @@ def count_numbers(x: Array, weights: Any, size: int) -> Array:
     return array_from(count_integers(_flat(x, "x")[1], own, 0, size))
 
 
+@repeat_calls
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
     """Return how often each number from 0 on occurs, or sums of weights. See `numpy.bincount`.
 
@@ -345,6 +349,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
     return array_from(count_integers(operand, factors, fewest))
 
 
+@repeat_calls
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     """Return the numbers of the bins that elements are in. See `numpy.digitize`.
 

@@ -19,6 +19,7 @@ from vkdispatch.numpy.core.array import Array, array_from, check_cast, require_o
 from vkdispatch.numpy.core.conversion import asarray, to_array, to_elements
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Kind, View
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.quantiles import median
 from vkdispatch.rearrange.joining import pad as pad_buffer
@@ -291,6 +292,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 # ---- Arrays with elements inserted, deleted or repeated --------------------------------------------------
 
 
+@repeat_calls
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """Return an array with values behind its elements; flattened without an axis. See `numpy.append`.
 
@@ -332,6 +334,7 @@ def _find_runs(places: "np.ndarray[Any, Any]") -> "list[np.ndarray[Any, Any]]":
     return np.split(places, np.flatnonzero(np.diff(places) != 1) + 1) if places.size else []
 
 
+@repeat_calls
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     """Return an array without some of its parts. See `numpy.delete`.
 
@@ -366,6 +369,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     return array[(*(slice(None),) * place, asarray(kept))]
 
 
+@repeat_calls
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Return an array with values inserted before places along an axis. See `numpy.insert`.
 
@@ -424,6 +428,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     return result
 
 
+@repeat_calls
 def resize(a: Any, new_shape: Any) -> Array:
     """Return an array of another shape, with the elements repeated as needed. See `numpy.resize`.
 
@@ -503,6 +508,7 @@ _OPTIONS = {
 Pairs = list[tuple[Any, Any]]
 
 
+@repeat_calls
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
     """Return an array padded at the ends of its axes. See `numpy.pad`.
 

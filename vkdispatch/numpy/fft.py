@@ -20,6 +20,7 @@ from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
 from vkdispatch.numpy.core.memory import Kind, View
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.repeating import repeat_calls
 
 __all__ = [
     "fft",
@@ -125,6 +126,7 @@ def _complex_transform(x: Any, s: Any, axes: Any, norm: Any, inverse: bool, out:
     return store_result(out, array_of(view))
 
 
+@repeat_calls
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`.
 
@@ -136,6 +138,7 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward",
     return _complex_transform(x, _of_one(n), (axis,), norm, False, out)
 
 
+@repeat_calls
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform along an axis. See `numpy.fft.ifft`.
 
@@ -147,6 +150,7 @@ def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward"
     return _complex_transform(x, _of_one(n), (axis,), norm, True, out)
 
 
+@repeat_calls
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform along several axes. See `numpy.fft.fftn`.
 
@@ -159,6 +163,7 @@ def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out
     return _complex_transform(x, s, axes, norm, False, out)
 
 
+@repeat_calls
 def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform along several axes. See `numpy.fft.ifftn`.
 
@@ -171,6 +176,7 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", ou
     return _complex_transform(x, s, axes, norm, True, out)
 
 
+@repeat_calls
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform along two axes. See `numpy.fft.fft2`.
 
@@ -183,6 +189,7 @@ def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward",
     return fftn(x, s, axes, norm, out)
 
 
+@repeat_calls
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform along two axes. See `numpy.fft.ifft2`.
 
@@ -270,6 +277,7 @@ def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
     return store_result(out, _in_order(moveaxis(array_of(rows), -1, last)))
 
 
+@repeat_calls
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the first half of the transform of real numbers. See `numpy.fft.rfft`.
 
@@ -281,6 +289,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward"
     return _forward_real(x, _of_one(n), (axis,), norm, out)
 
 
+@repeat_calls
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfft` makes `x`. See `numpy.fft.irfft`.
 
@@ -292,6 +301,7 @@ def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward
     return _backward_real(x, _of_one(n), (axis,), norm, out)
 
 
+@repeat_calls
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return half of the transform of real numbers along several axes. See `numpy.fft.rfftn`.
 
@@ -304,6 +314,7 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", ou
     return _forward_real(x, s, axes, norm, out)
 
 
+@repeat_calls
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfftn` makes `x`. See `numpy.fft.irfftn`.
 
@@ -316,6 +327,7 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", o
     return _backward_real(x, s, axes, norm, out)
 
 
+@repeat_calls
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return half of the transform of real numbers along two axes. See `numpy.fft.rfft2`.
 
@@ -328,6 +340,7 @@ def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward"
     return rfftn(x, s, axes, norm, out)
 
 
+@repeat_calls
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
     """Return the real numbers of which `rfft2` makes `x`. See `numpy.fft.irfft2`.
 
@@ -343,6 +356,7 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
+@repeat_calls
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`.
 
@@ -354,6 +368,7 @@ def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward"
     return irfft(conjugate(require_array(x)), n, axis, _SWAPPED[_check_norm(norm)], out)
 
 
+@repeat_calls
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`.
 
@@ -391,6 +406,7 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -
     return frequencies.astype(memory.parse_real(dtype), copy=False)
 
 
+@repeat_calls
 def fftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`.
 
@@ -402,6 +418,7 @@ def fftshift(x: Any, /, axes: Any = None) -> Array:
     return _turn(x, axes, 1)
 
 
+@repeat_calls
 def ifftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`.
 

@@ -16,6 +16,7 @@ from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import Array, parse_index, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape, require_choice, to_array
 from vkdispatch.numpy.core.memory import Shape, default_real, int64, is_f_order, parse_dtype
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.indexing import nonzero
 
 # ---- Arrays of indices -----------------------------------------------------------------------------------
@@ -76,6 +77,7 @@ def _check_bounds(index: Array, length: int, name: str) -> None:
         raise ArgumentValueError(f"{name}: an index is out of bounds for {length} elements")
 
 
+@repeat_calls
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
     """Return the flat indices of indices along axes. See `numpy.ravel_multi_index`.
 
@@ -132,6 +134,7 @@ def _parse_order(order: Any) -> str:
     return str(order)
 
 
+@repeat_calls
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Return the indices along axes of flat indices, which are waited for. See `numpy.unravel_index`.
 
@@ -321,6 +324,7 @@ r_, c_ = _Joiner(columns=False), _Joiner(columns=True)
 # ---- Diagonals of matrices, and matrices made of them ----------------------------------------------------
 
 
+@repeat_calls
 def diag(v: Any, k: int = 0) -> Array:
     """Return the matrix with a vector as its diagonal, or the diagonal of a matrix: a view. See `numpy.diag`.
 
@@ -344,6 +348,7 @@ def diag(v: Any, k: int = 0) -> Array:
     return made
 
 
+@repeat_calls
 def diagflat(v: Any, k: int = 0) -> Array:
     """Return the matrix with the flattened array as its diagonal. See `numpy.diagflat`.
 

@@ -20,6 +20,7 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested, t
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
 from vkdispatch.numpy.core.memory import Shape, View, device_of, int64, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange.taking import take as take_elements
 
@@ -310,13 +311,25 @@ def get_items(x: Array, index: Any) -> Array:
     """
     refuse_kernel_index(index)
     view = view_of(x)
-    found = native.basic_view(view, index) or _index_view(view, index)
+    found: View | Picked | None = native.basic_view(view, index)
+    if found is None:
+        if type(index) is Array or (type(index) is tuple and any(type(each) is Array for each in index)):
+            return _pick_items(x, index)
+        found = _index_view(view, index)
     if not isinstance(found, View):
         return gather_items(view, found)
     if found.shape or index is Ellipsis or (type(index) is tuple and any(each is Ellipsis for each in index)):
         return array_of(found)
     loop = expressions.find_loop(expressions.TAKE, (found.dtype,), found.dtype)
     return array_of(expressions.make_node(loop, (found,), (), 1))
+
+
+@repeat_calls
+def _pick_items(x: Array, index: Any) -> Array:
+    """Return `x[index]` for an index with arrays."""
+    view = view_of(x)
+    found = _index_view(view, index)
+    return array_of(found) if isinstance(found, View) else gather_items(view, found)
 
 
 def set_items(x: Array, index: Any, value: Any) -> None:

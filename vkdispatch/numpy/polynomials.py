@@ -15,6 +15,7 @@ from vkdispatch.numpy.calculus import convolve
 from vkdispatch.numpy.core.array import Array, parse_count, parse_index
 from vkdispatch.numpy.core.conversion import asarray, to_array
 from vkdispatch.numpy.core.memory import default_real, int64
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.linalg.solving import inv
 from vkdispatch.numpy.linalg.spectra import lstsq, vector_norm
 
@@ -26,6 +27,7 @@ def _coefficients(p: Any, name: str) -> Array:
     return array
 
 
+@repeat_calls
 def polyval(p: Any, x: Any) -> Array:
     """Return the values of a polynomial, by Horner's scheme. See `numpy.polyval`.
 
@@ -52,6 +54,7 @@ def _align(a1: Any, a2: Any) -> tuple[Array, Array]:
     return first, second
 
 
+@repeat_calls
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the sum of two polynomials. See `numpy.polyadd`.
 
@@ -64,6 +67,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
     return first + second
 
 
+@repeat_calls
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the difference of two polynomials. See `numpy.polysub`.
 
@@ -76,6 +80,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     return first - second
 
 
+@repeat_calls
 def polymul(a1: Any, a2: Any) -> Array:
     """Return the product of two polynomials. See `numpy.polymul`.
 
@@ -92,6 +97,7 @@ def _without_zeros(p: Array) -> Array:
     return p[min(int((p != 0).argmax()) if bool((p != 0).any()) else p.size, max(p.size - 1, 0)) :]
 
 
+@repeat_calls
 def polyder(p: Any, m: int = 1) -> Array:
     """Return the derivative of an order of a polynomial. See `numpy.polyder`.
 
@@ -108,6 +114,7 @@ def polyder(p: Any, m: int = 1) -> Array:
     return found
 
 
+@repeat_calls
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """Return the integral of an order of a polynomial, with constants `k`. See `numpy.polyint`.
 

@@ -17,6 +17,7 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.conversion import asnumpy, real_kind, to_array
 from vkdispatch.numpy.core.memory import Kind, default_real, float64
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.searching import argsort, sort, take_along_axis
 
 # What the continuous methods of Hyndman and Fan (1996) add to the places of the elements.
@@ -231,6 +232,7 @@ def _pick_weighted(lines: Array, weights: Array, skips_nan: bool) -> _Pick:
     return pick
 
 
+@repeat_calls
 def quantile(
     a: Any,
     q: Any,
@@ -271,6 +273,7 @@ def quantile(
     return _quantiles(a, q, axis, out, method, keepdims, weights, 1, False)
 
 
+@repeat_calls
 def percentile(
     a: Any,
     q: Any,
@@ -292,6 +295,7 @@ def percentile(
     return _quantiles(a, q, axis, out, method, keepdims, weights, 100, False)
 
 
+@repeat_calls
 def nanquantile(
     a: Any,
     q: Any,
@@ -313,6 +317,7 @@ def nanquantile(
     return _quantiles(a, q, axis, out, method, keepdims, weights, 1, True)
 
 
+@repeat_calls
 def nanpercentile(
     a: Any,
     q: Any,
@@ -340,6 +345,7 @@ def _middle(low: Array, high: Array, kind: Kind) -> Array:
     return ((low.astype(wide, copy=False) + high.astype(wide, copy=False)) / 2).astype(kind, copy=False)
 
 
+@repeat_calls
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
@@ -367,6 +373,7 @@ def median(
     return store_result(out, result)
 
 
+@repeat_calls
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:

@@ -13,10 +13,11 @@ from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import apply_along, count_nonzero, cumsum
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import Array, array_from, parse_index, parse_operand, store_result, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy, parse_value, require_choice, to_array
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, whole_view
 from vkdispatch.numpy.core.memory import Shape, device_of, int64
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.rearrange.taking import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
@@ -72,10 +73,11 @@ def argwhere(x: Any) -> Array:
     """
     array = to_array(x, "x")
     if not array.ndim:
-        return zeros((int(bool(array)), 0), int64)
+        return zeros((int(bool(array)), 0), int64, device=array.device)
     return stack(nonzero(array), axis=1)
 
 
+@repeat_calls
 def sort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
@@ -90,6 +92,7 @@ def sort(
     return array_from(apply_along(sorting.sort, value, axis, descending=descending))
 
 
+@repeat_calls
 def argsort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
@@ -107,6 +110,7 @@ def argsort(
     return array_from(buffer).astype(int64, copy=False)
 
 
+@repeat_calls
 def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> Array:
     """Return where elements of `v` go in the sorted array `x1`. See `numpy.searchsorted`.
 
@@ -161,6 +165,7 @@ def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     return manipulation.reshape(found, second.shape)
 
 
+@repeat_calls
 def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Return elements, or parts along an axis, at indices. See `numpy.take`.
 
@@ -190,19 +195,19 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         index = index.astype(np.int64)
     if mode == "wrap":
         index = index % length
-    elif mode == "clip" and isinstance(index, Array):
-        index = choose(index < 0, 0, choose(index >= length, length - 1, index))
     elif mode == "clip":
-        index = np.clip(index, 0, length - 1)
+        last = max(length - 1, 0)
+        if isinstance(index, Array):
+            index = choose(index < 0, 0, choose(index > last, last, index))
+        else:
+            index = np.clip(index, 0, last)
     found = array[(*(slice(None),) * place, index)]
     if not index.ndim and isinstance(index, np.ndarray):
         found = found.copy()  # it is a view
-    if out is not None:
-        store(out, value_of(found), "take")
-        return out  # type: ignore[no-any-return]
-    return found
+    return store_result(out, found)
 
 
+@repeat_calls
 def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`.
 
@@ -407,6 +412,7 @@ def _lengths(starts: Array, size: int) -> Array:
     return concatenate([starts[1:], from_numpy(np.asarray([size]), starts.device)]) - starts
 
 
+@repeat_calls
 def isin(
     x1: Any, /, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Array:
@@ -438,6 +444,7 @@ def isin(
 # ---- Orders of several keys, and parts of orders ---------------------------------------------------------
 
 
+@repeat_calls
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the indices that sort by several keys, of which the last counts most. See `numpy.lexsort`.
 
@@ -460,7 +467,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not each or any(key.shape != each[0].shape for key in each):
         raise ArgumentValueError(f"keys: expected arrays of one shape, got {[key.shape for key in each]}")
     if not each[0].ndim:
-        return zeros((), int64)
+        return zeros((), int64, device=each[0].device)
     place = manipulation.parse_axis(axis, each[0].ndim)
     order = argsort(each[0], axis=place)
     for key in each[1:]:
@@ -479,6 +486,7 @@ def _check_kth(x: Any, kth: Any, axis: int | None) -> None:
         raise ArgumentValueError(f"kth: out of bounds for {length} elements: {kth!r}")
 
 
+@repeat_calls
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
     """Return a copy with no larger elements before the place `kth`, and no smaller ones behind it.
 
@@ -493,6 +501,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Arra
     return sort(a, axis=axis)
 
 
+@repeat_calls
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
     """Return indices that partition an array. See `partition` and `numpy.argpartition`.
 
@@ -506,6 +515,7 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> A
     return argsort(a, axis=axis)
 
 
+@repeat_calls
 def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> tuple[Array, Array]:
     """Return the `k` largest elements along an axis, or the smallest, and their indices: `torch.topk`.
 

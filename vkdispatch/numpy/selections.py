@@ -19,6 +19,7 @@ from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.conversion import require_choice, to_array
 from vkdispatch.numpy.core.memory import default_complex
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.searching import argsort, isin, sort, take, unique
 
@@ -179,6 +180,7 @@ def isreal(x: Any) -> Array:
 # ---- Elements chosen among several arrays, by conditions or numbers --------------------------------------
 
 
+@repeat_calls
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """Return elements of the first choice whose condition holds, else the default. See `numpy.select`.
 
@@ -215,6 +217,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
+@repeat_calls
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     """Return for each element that of the choice with its number. See `numpy.choose`.
 
@@ -354,6 +357,7 @@ def extract(condition: Any, arr: Any) -> Array:
     return take(reshape(to_array(arr, "arr"), -1), places)
 
 
+@repeat_calls
 def block(arrays: Any) -> Array:
     """Return the array that nested lists of blocks make. See `numpy.block`.
 
@@ -407,6 +411,7 @@ def _bits_order(bitorder: str) -> Array:
     return 7 - places if bitorder == "big" else places
 
 
+@repeat_calls
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array:
     """Return bytes whose bits are truth values along an axis. See `numpy.packbits`.
 
@@ -429,6 +434,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array
     return total(groups << order, axis=place + 1, dtype=np.uint8)
 
 
+@repeat_calls
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """Return the bits of bytes along an axis, as uint8. See `numpy.unpackbits`.
 
@@ -472,6 +478,7 @@ def real_if_close(a: Any, tol: float = 100) -> Array:
     return real(array) if bool(all_of(absolute(imag_of(array)) < limit)) else array
 
 
+@repeat_calls
 def sort_complex(a: Any) -> Array:
     """Return the elements sorted by real parts, then by imaginary ones, as complex numbers.
 

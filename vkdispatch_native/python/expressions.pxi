@@ -72,9 +72,13 @@ cdef class Storage:
         except Exception:
             return Storage(_serving["allocate"]((size,), var_type, context))  # or it raises what users understand
         memory.mark(False)
-        storage = Storage.__new__(Storage)
+        return Storage.over(memory, var_type, context, size)
+
+    @staticmethod
+    def over(Buffer memory not None, var_type, context, int64_t size):
+        cdef Storage storage = Storage.__new__(Storage)
         storage.memory, storage.context, storage.var_type = memory, context, var_type
-        storage.size, storage.nbytes = size, nbytes
+        storage.size, storage.nbytes = size, size * <int64_t>var_type.item_size
         storage.readers = []
         return storage
 

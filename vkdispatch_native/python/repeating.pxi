@@ -15,6 +15,10 @@ cdef extern from "<stdlib.h>" nogil:
 DEF MOST_BOUND_CALLS = 1024  # per context; the least recently used ones are dropped first
 DEF MOST_CONSTANT_BYTES = 1 << 16  # that a call writes from the host
 DEF MOST_TRIES = 4  # recordings of a call that turned out not to be repeatable
+DEF SEEN_ONCE = 0  # in place of a call of a function of arrays, which is recorded when it comes again
+DEF READING = 1  # Arrays are arguments; expressions with numbers are left to the function
+DEF COMPUTING = 2  # small ones are computed first
+DEF COMPUTED_FIRST = -2  # in place of a call that computes the expressions among its arguments
 DEF BY_NUMBERS = -1  # in place of a call that depends on the numbers in its maps: they are part of its key
 
 cdef enum StepKind:
@@ -248,6 +252,8 @@ cdef class CallRecorder:
     cdef size_t argument_count
     cdef tuple parameters  # of the call
     cdef bint has_numbers  # whether numbers in maps are among them
+    cdef bint takes_arrays
+    cdef list nodes  # expressions among the arguments that were not computed, with their programs
     cdef readonly tuple args  # for the function, with parameters in place of numbers
     cdef readonly dict kwargs
     cdef bint unrepeatable
@@ -417,10 +423,14 @@ cdef class CallRecorder:
                 tries = BY_NUMBERS
             _store_call(self.calls, self.key, tries)
             return False
+        if self.takes_arrays and not self.reads_what_the_key_tells():
+            return self.refuse()
         for slot in range(len(self.created_buffers)):
             buffer = None if self.created_buffers[slot] is None else self.created_buffers[slot]()
             if buffer is None or buffer.destroy_requested.load() or slot in returned or slot in self.constants:
                 continue
+            if self.takes_arrays:
+                return self.refuse()  # it may hold the values of an expression that the program has, too
             # it outlives the call, so the context owns it
             call.skip_creation(slot)
             call.fixed.append((slot, buffer))
@@ -431,10 +441,22 @@ cdef class CallRecorder:
         _store_call(self.calls, self.key, call)
         return True
 
+    cdef bint reads_what_the_key_tells(self) except -1:
+        """Whether neither the call nor another thread has computed or moved what the arguments read."""
+        for item in self.arguments:
+            if self.slots.get(_memory_in(item), self.argument_count) >= self.argument_count:
+                return False
+        return _are_as_before(self.nodes)
+
+    cdef bint refuse(self) except -1:
+        """Have equal calls compute the expressions among the arguments first, or else try again."""
+        _store_call(self.calls, self.key, COMPUTED_FIRST if self.nodes else _count_tries(self.calls, self.key) + 1)
+        return False
+
     def drop(self):
         """Drop all references: new buffers keep the recorder alive."""
         self.calls = self.key = self.call = self.slots = self.created_buffers = None
-        self.arguments = self.constants = self.parameters = self.args = self.kwargs = None
+        self.arguments = self.constants = self.parameters = self.args = self.kwargs = self.nodes = None
 
 
 cdef int _store_call(dict calls, object key, object call) except -1:
@@ -501,12 +523,86 @@ cdef int64_t _bits_of(double number):
     return bits
 
 
-cdef bint _append_key(object value, list key, list buffers, list numbers) except -1:
+# Elements of an expression with numbers that is computed to be the argument of a repeated call.
+cdef int64_t MOST_COMPUTED = 1 << 18
+
+
+cdef Buffer _memory_in(object item):
+    """Return the memory of an argument: of a buffer, or of the view of an array."""
+    return (<View>item).storage.memory if type(item) is View else <Buffer>item._native
+
+
+cdef bint _append_memory(Buffer memory, object item, list key, list buffers) except -1:
+    """Append an argument to `buffers`, and to the key which earlier one has the same memory. Return False if
+    memories overlap."""
+    cdef Buffer other
+    for i in range(len(buffers)):
+        other = _memory_in(buffers[i])
+        if other is memory:
+            key.append(i)
+            break
+        if (memory.may_overlap or other.may_overlap) and memory.overlaps(other):
+            return False  # the function has to look at it
+    buffers.append(item)
+    return True
+
+
+cdef bint _append_view(View view, list key, list buffers) except -1:
+    cdef Storage storage = view.storage
+    if not view.size:
+        return False
+    key += (view.num, view.shape, view.strides, view.offset, storage.size, storage.is_read_only)
+    return _append_memory(storage.memory, view, key, buffers)
+
+
+cdef bint _are_as_before(list nodes) except -1:
+    """Whether expressions are still not computed, nor parts of them."""
+    cdef Program program, before
+    for node, before in nodes:
+        if (<Node>node).result is not None:
+            return False
+        program = Program(node)
+        if program.steps != before.steps or len(program.views) != len(before.views):
+            return False
+        for view, other in zip(program.views, before.views):
+            if (<View>view).storage.memory is not (<View>other).storage.memory:
+                return False
+    return True
+
+
+cdef bint _append_array(ArrayBase array, list key, list buffers, list nodes, bint computes) except -1:
+    """Append what distinguishes calls with an array, and to `nodes` its expression if it is not computed."""
+    cdef Program program
+    cdef Node node
+    value = _value_of(array)
+    if type(value) is Node:
+        node = <Node>value
+        if node.size and not node.is_dear:
+            program = Program(node)
+            if any([(<View>view).storage.watched is not None for view in program.views]):
+                return False  # others may write what it reads
+            if program.numbers and (not computes or node.size > MOST_COMPUTED):
+                return False  # they would distinguish calls; the functions on buffers take them as parameters
+            if program.views and not program.numbers:
+                key += (Node, node.num, node.shape, len(program.views), *program.steps)
+                for view in program.views:
+                    if not _append_view(<View>view, key, buffers):
+                        return False
+                nodes.append((node, program))
+                return True
+        # it has numbers, or reads nothing, or a function would compute it anyway
+        _serving["evaluate"](node)
+        value = _value_of(array)
+    key.append(ArrayBase)
+    return _append_view(<View?>value, key, buffers)
+
+
+cdef bint _append_key(object value, list key, list buffers, list numbers, list nodes, int takes_arrays) except -1:
     """Append what distinguishes calls with this value. Return False for unsupported values.
 
-    Real numbers among the arguments of maps are appended to `numbers` instead.
+    Real numbers among the arguments of maps are appended to `numbers` instead, and expressions of arrays also to
+    `nodes`.
     """
-    cdef Buffer memory, other
     kind = type(value)
     if kind is _buffer_type or kind in _buffer_types:
         if type(value._native) is not Buffer:
@@ -518,16 +614,16 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
         key.append(value._order)
         if not value.size or value.destroyed:
             return False
-        memory = <Buffer>value._native
-        for i in range(len(buffers)):  # whether it is the same memory as an earlier argument
-            other = <Buffer>buffers[i]._native
-            if other is memory:
-                key.append(i)
-                break
-            if (memory.may_overlap or other.may_overlap) and memory.overlaps(other):
-                return False  # the function has to look at it
-        buffers.append(value)
-        return True
+        return _append_memory(<Buffer>value._native, value, key, buffers)
+    if takes_arrays:
+        if isinstance(value, ArrayBase):
+            return _append_array(<ArrayBase>value, key, buffers, nodes, takes_arrays == COMPUTING)
+        if kind is slice:
+            key.append(kind)
+            return _append_key((value.start, value.stop, value.step), key, buffers, numbers, nodes, 0)
+        if value is Ellipsis:
+            key.append(value)
+            return True
     if value is None or kind is str:
         key.append(value)
         return True
@@ -539,11 +635,14 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
         key.append(kind)
         key.append(_bits_of(value))
         return True
+    if kind is complex:
+        key += (kind, _bits_of(value.real), _bits_of(value.imag))
+        return True
     if kind is tuple or kind is list:
         key.append(kind)
         key.append(len(value))
         for item in value:
-            if not _append_key(item, key, buffers, numbers):
+            if not _append_key(item, key, buffers, numbers, nodes, takes_arrays):
                 return False
         return True
     if isinstance(value, type):
@@ -558,7 +657,7 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
             if type(item) is float:
                 key.append(float)
                 numbers.append(item)
-            elif not _append_key(item, key, buffers, numbers):
+            elif not _append_key(item, key, buffers, numbers, nodes, takes_arrays):
                 return False
         return True
     if kind in _plain_types:
@@ -587,8 +686,17 @@ cdef object _with_parameters(object value, object parameters):
     return copied
 
 
-def repeat(function, tuple args not None, dict kwargs not None, tuple parameters not None=(), context=None):
+def repeat(function, tuple args not None, dict kwargs not None, tuple parameters not None=(), context=None,
+           settings=None, bint computes=True):
+    if settings is None:
+        return _repeat(function, args, kwargs, parameters, context, None, 0)
+    with _serving["lock"]:  # another thread may compute an expression, or write what it reads
+        return _repeat(function, args, kwargs, parameters, context, settings, COMPUTING if computes else READING)
+
+
+cdef object _repeat(function, tuple args, dict kwargs, tuple parameters, context, settings, int takes_arrays):
     cdef list key = [function]
+    cdef list nodes = []
     cdef list buffers = []
     cdef list numbers = []
     cdef list natives
@@ -600,22 +708,27 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
     cdef const char* checks
     if call_recorder != NULL:
         return None
+    if takes_arrays:
+        key.append(settings)
     for item in args:
-        if not _append_key(item, key, buffers, numbers):
+        if not _append_key(item, key, buffers, numbers, nodes, takes_arrays):
             return None
     key.append(len(args))  # separates positional and keyword arguments
     for name, item in kwargs.items():
         key.append(name)
-        if not _append_key(item, key, buffers, numbers):
+        if not _append_key(item, key, buffers, numbers, nodes, takes_arrays):
             return None
+    if len(nodes) > 1 and not _are_as_before(nodes):  # one of them was computed as a part of another
+        return None
     if buffers:
-        context = buffers[0].context
+        first = buffers[0]
+        context = (<View>first).storage.context if type(first) is View else first.context
     elif context is None:
         return None
     engine = context._native
     natives = []
     for item in buffers:
-        buffer = <Buffer>item._native
+        buffer = _memory_in(item)
         if buffer.engine is not engine or buffer.ptr == NULL:
             return None
         if buffer not in natives:
@@ -632,7 +745,13 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         found_key += tuple([_bits_of(number) for number in numbers])
         found = calls.get(found_key)
         numbers = []
+    if type(found) is int and found == COMPUTED_FIRST:
+        for node, _ in nodes:
+            _serving["evaluate"](node)
+        return _repeat(function, args, kwargs, parameters, context, settings, takes_arrays)
     if type(found) is BoundCall:
+        for node, _ in nodes:
+            (<Node>node).was_read = True
         call = <BoundCall>found
         parameters += tuple(numbers)
         for make in call.sources:
@@ -645,6 +764,9 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
             return (call.finish(context, buffers, results),)
         calls.pop(found_key, None)
         return None
+    if found is None and takes_arrays:
+        _store_call(calls, found_key, SEEN_ONCE)
+        return None
     if found is not None and found >= MOST_TRIES:
         return None
     recorder = _make_recorder(engine, calls, found_key, buffers, natives, parameters + tuple(numbers))
@@ -653,6 +775,7 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         args = _with_parameters(args, made)
         kwargs = {name: _with_parameters(item, made) for name, item in kwargs.items()}
     recorder.has_numbers = bool(numbers)
+    recorder.takes_arrays, recorder.nodes = takes_arrays, nodes
     recorder.args = args + recorder.parameters[:len(parameters)]
     recorder.kwargs = kwargs
     return recorder

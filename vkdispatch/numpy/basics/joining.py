@@ -22,8 +22,10 @@ from vkdispatch.numpy.core.array import (
 from vkdispatch.numpy.core.conversion import asnumpy, parse_shape, require_array, to_array
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View, parse_dtype
+from vkdispatch.numpy.core.repeating import repeat_calls
 
 
+@repeat_calls
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`.
 
@@ -57,6 +59,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     return array.copy() if array is x else array
 
 
+@repeat_calls
 def concatenate(
     arrays: Sequence[Any],
     /,
@@ -124,6 +127,7 @@ def concatenate(
 concat = concatenate
 
 
+@repeat_calls
 def stack(
     arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
@@ -145,6 +149,7 @@ def stack(
     return concatenate(rows, axis=place, out=out, dtype=dtype, casting=casting)
 
 
+@repeat_calls
 def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as rows. See `numpy.vstack`.
 
@@ -157,6 +162,7 @@ def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     return concatenate([manipulation.atleast_2d(x) for x in arrays], axis=0, dtype=dtype, casting=casting)
 
 
+@repeat_calls
 def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as columns. See `numpy.hstack`.
 
@@ -169,6 +175,7 @@ def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
+@repeat_calls
 def dstack(arrays: Sequence[Any]) -> Array:
     """Return arrays joined along the third axis. See `numpy.dstack`.
 
@@ -181,6 +188,7 @@ def dstack(arrays: Sequence[Any]) -> Array:
     return concatenate([manipulation.atleast_3d(array) for array in arrays], axis=2)
 
 
+@repeat_calls
 def column_stack(arrays: Sequence[Any]) -> Array:
     """Return vectors as the columns of a matrix. See `numpy.column_stack`.
 
@@ -291,6 +299,7 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
     return split(x, indices_or_sections, 0)
 
 
+@repeat_calls
 def tile(x: Any, /, reps: Any) -> Array:
     """Return the array repeated along its axes. See `numpy.tile`.
 
@@ -311,6 +320,7 @@ def tile(x: Any, /, reps: Any) -> Array:
     return manipulation.reshape(repeated, final, copy=True)
 
 
+@repeat_calls
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     """Return each element several times. See `numpy.repeat`.
 

@@ -13,6 +13,7 @@ from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_index, value_of, view_of
 from vkdispatch.numpy.core.conversion import parse_shape, require_array, require_choice, to_array
 from vkdispatch.numpy.core.kernels import gather
+from vkdispatch.numpy.core.repeating import repeat_calls
 
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -344,6 +345,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     return tuple(broadcast_to(each, shape) for each in found)
 
 
+@repeat_calls
 def meshgrid(
     *arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False
 ) -> tuple[Array, ...]:

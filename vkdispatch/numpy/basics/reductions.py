@@ -16,6 +16,7 @@ from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_from, array_of, check_cast, parse_count, store_result
 from vkdispatch.numpy.core.conversion import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.core.kernels import as_operand
+from vkdispatch.numpy.core.repeating import repeat_reductions
 from vkdispatch.reduce import functions as reduce
 
 # A function on buffers.
@@ -141,6 +142,7 @@ def _total(
     return _reduce(function, array_of(value), axis, keepdims, out, where, **options)
 
 
+@repeat_reductions
 def sum(
     x: Any,
     /,
@@ -164,6 +166,7 @@ def sum(
     return _total(reduce.sum, x, axis, dtype, out, keepdims, initial, where)
 
 
+@repeat_reductions
 def prod(
     x: Any,
     /,
@@ -185,6 +188,7 @@ def prod(
     return _total(reduce.prod, x, axis, dtype, out, keepdims, initial, where)
 
 
+@repeat_reductions
 def mean(
     x: Any,
     /,
@@ -216,6 +220,7 @@ def _spread_options(x: Any, dtype: Any, ddof: float) -> dict[str, Any]:
     return options
 
 
+@repeat_reductions
 def var(
     x: Any,
     /,
@@ -239,6 +244,7 @@ def var(
     return _reduce(reduce.var, x, axis, keepdims, out, where, **options)
 
 
+@repeat_reductions
 def std(
     x: Any,
     /,
@@ -265,6 +271,7 @@ def std(
 _AVERAGES = (reduce.mean, reduce.var, reduce.std)
 
 
+@repeat_reductions
 def min(
     x: Any,
     /,
@@ -285,6 +292,7 @@ def min(
     return _extreme(reduce.min, x, axis, keepdims, out, where, initial)
 
 
+@repeat_reductions
 def max(
     x: Any,
     /,
@@ -308,6 +316,7 @@ def max(
 amin, amax = min, max
 
 
+@repeat_reductions
 def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
     """Return the ranges of elements along axes. See `numpy.ptp`.
 
@@ -320,6 +329,7 @@ def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Ar
     return store_result(out, max(x, axis, out, keepdims) - min(x, axis, keepdims=keepdims))
 
 
+@repeat_reductions
 def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
     """Return whether all elements along axes are true. See `numpy.all`.
 
@@ -331,6 +341,7 @@ def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *,
     return _reduce(reduce.all, x, axis, keepdims, out, where)
 
 
+@repeat_reductions
 def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
     """Return whether any element along axes is true. See `numpy.any`.
 
@@ -342,6 +353,7 @@ def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *,
     return _reduce(reduce.any, x, axis, keepdims, out, where)
 
 
+@repeat_reductions
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Return how many elements along axes are not zero. See `numpy.count_nonzero`.
 
@@ -361,6 +373,7 @@ def _extreme_place(function: _Function, x: Any, axis: Any, out: Any, keepdims: b
     return store_result(out, array_from(apply_along(function, value, axis, keepdims=bool(keepdims))))
 
 
+@repeat_reductions
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the least elements along an axis. See `numpy.argmin`.
 
@@ -372,6 +385,7 @@ def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     return _extreme_place(reduce.argmin, x, axis, out, keepdims)
 
 
+@repeat_reductions
 def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
     """Return the indices of the largest elements along an axis. See `numpy.argmax`.
 
@@ -383,6 +397,7 @@ def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     return _extreme_place(reduce.argmax, x, axis, out, keepdims)
 
 
+@repeat_reductions
 def trace(
     x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Array:
@@ -416,6 +431,7 @@ def _accumulate(function: _Function, x: Any, axis: Any, dtype: Any, out: Any) ->
     return store_result(out, array_from(apply_along(function, value, axis, **options)))
 
 
+@repeat_reductions
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running sums along an axis; None: of all elements. See `numpy.cumsum`.
 
@@ -427,6 +443,7 @@ def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     return _accumulate(_find_scan("cumsum"), x, axis, dtype, out)
 
 
+@repeat_reductions
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running products along an axis; None: of all elements. See `numpy.cumprod`.
 

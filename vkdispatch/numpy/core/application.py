@@ -227,6 +227,7 @@ def _warn_of_lost_parts() -> None:
     level, frame = 3, sys._getframe(2)
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
+    native.forbid_repeating()  # the warning would come once
     text = "Casting complex values to real discards the imaginary part"
     warnings.warn(np.exceptions.ComplexWarning(text), stacklevel=level)
 

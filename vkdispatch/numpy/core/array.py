@@ -807,9 +807,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return _refuse(other, "matmul")
 
     def __imatmul__(self, other: Any) -> "Array":
-        result = self @ other
-        check_cast(result.dtype, self.dtype, "matmul")
-        self[...] = result
+        store(self, value_of(self @ other), "matmul")
         return self
 
     def __and__(self, other: Any) -> "Array":
@@ -1045,7 +1043,7 @@ def store(target: Array, value: Value, name: str) -> None:
     TypeError
         The value's dtype does not go into the array's by a "same_kind" cast.
     ValueError
-        The value has a larger shape.
+        The value has another shape.
     UsageError
         A graph records the calls of this thread.
     """

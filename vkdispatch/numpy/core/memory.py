@@ -102,6 +102,11 @@ def default_complex() -> Kind:
     return np.dtype(np.complex128) if default_real() == float64 else np.dtype(np.complex64)
 
 
+def default_setting() -> Kind | None:
+    """Return the dtype that `set_default_dtype` has set; None: that of the device."""
+    return _REAL.get("real")
+
+
 def set_default_dtype(dtype: object) -> None:
     """Let new real arrays have this dtype unless another one is given.
 

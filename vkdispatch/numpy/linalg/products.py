@@ -24,6 +24,7 @@ from vkdispatch.numpy.core.conversion import require_array, to_array
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Kind, View, kernel_type, parse_dtype
+from vkdispatch.numpy.core.repeating import repeat_calls, repeat_reductions
 
 LinAlgError = np.linalg.LinAlgError
 
@@ -40,6 +41,7 @@ def _matrices(x: Array) -> tuple[Any, bool]:
     return as_buffer(gather(view), view.shape), False
 
 
+@repeat_calls
 def matmul(
     x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind", axes: Any = None
 ) -> Array:
@@ -138,6 +140,7 @@ def _multiply(first: Array, second: Array, kind: Kind) -> Array:
     return array_from(product, final)
 
 
+@repeat_calls
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Return products of matrices and vectors. See `numpy.matvec`.
 
@@ -152,6 +155,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
     return matmul(a, manipulation.expand_dims(b, -1))[..., 0]
 
 
+@repeat_calls
 def vecmat(x1: Any, x2: Any, /) -> Array:
     """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`.
 
@@ -167,6 +171,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     return matmul(manipulation.expand_dims(left, -2), b)[..., 0, :]
 
 
+@repeat_reductions
 def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
     """Return the dot product. See `numpy.dot`.
 
@@ -183,6 +188,7 @@ def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
     return store_result(out, tensordot(a, b, axes=((-1,), (-2,))))
 
 
+@repeat_reductions
 def inner(x1: Any, x2: Any, /) -> Array:
     """Return the inner product over the last axes. See `numpy.inner`.
 
@@ -197,6 +203,7 @@ def inner(x1: Any, x2: Any, /) -> Array:
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
+@repeat_reductions
 def vdot(x1: Any, x2: Any, /) -> Array:
     """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`.
 
@@ -221,6 +228,7 @@ def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
     return store_result(out, multiply(column, row))
 
 
+@repeat_reductions
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Return dot products along an axis, the first operand conjugated. See `numpy.vecdot`.
 
@@ -242,6 +250,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     return any_of(product, axis=-1) if kind.kind == "b" else total(product, axis=-1, dtype=kind)
 
 
+@repeat_calls
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     """Return sums of products over axes. See `numpy.tensordot`.
 
@@ -273,6 +282,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     return reshape(matmul(left, right), (*rows, *columns))
 
 
+@repeat_calls
 def cross(
     x1: Any, x2: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
@@ -296,6 +306,7 @@ def cross(
     return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
 
 
+@repeat_reductions
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """Return sums of diagonals of matrices, the last two axes. See `numpy.linalg.trace`.
 
@@ -318,6 +329,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
     return diagonal_of(x, offset, -2, -1)
 
 
+@repeat_calls
 def kron(x1: Any, x2: Any) -> Array:
     """Return the Kronecker product. See `numpy.kron`.
 
@@ -335,6 +347,7 @@ def kron(x1: Any, x2: Any) -> Array:
     return reshape(multiply(rows, columns), tuple(m * n for m, n in zip(left, right, strict=True)))
 
 
+@repeat_calls
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
     """Return the product of several matrices, in the cheapest order. See `numpy.linalg.multi_dot`.
 
@@ -584,6 +597,7 @@ def _find_path(inputs: Sequence[Labels], output: Labels, arrays: Sequence[Any], 
     return opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=chosen, memory_limit=limit)
 
 
+@repeat_calls
 def einsum(
     *operands: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", optimize: Any = True
 ) -> Array:

@@ -21,6 +21,7 @@ from vkdispatch.numpy.core.conversion import from_numpy, require_array, require_
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, part_kind
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.repeating import repeat_calls
 from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, factor_qr, solve_lu
 from vkdispatch.numpy.linalg.products import LinAlgError, diagonal, matmul
 
@@ -72,6 +73,7 @@ def _with_shape(view: View, shape: Shape) -> Array:
     return array_of(View(view.storage, shape, view.dtype))
 
 
+@repeat_calls
 def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices.
 
@@ -103,6 +105,7 @@ def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
     return _with_shape(factors, shape), _with_shape(pivots, shape[:-1]), _with_shape(singular, shape[:-2])
 
 
+@repeat_calls
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`.
 
@@ -120,6 +123,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(product_of(sign(entries), axis=-1) * turned, total(log(absolute(entries)), axis=-1))
 
 
+@repeat_calls
 def det(x: Any, /) -> Array:
     """Return determinants. See `numpy.linalg.det`.
 
@@ -141,6 +145,7 @@ def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
     solve_lu(factors, pivots, right)
 
 
+@repeat_calls
 def inv(x: Any, /) -> Array:
     """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones.
 
@@ -157,6 +162,7 @@ def inv(x: Any, /) -> Array:
     return _with_shape(unit, array.shape)
 
 
+@repeat_calls
 def solve(x1: Any, x2: Any, /) -> Array:
     """Return solutions of linear equations. See `numpy.linalg.solve`.
 
@@ -269,6 +275,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     return factor if q is None else QRResult(_with_shape(q, (*batch, *q.shape[1:])), factor)
 
 
+@repeat_calls
 def matrix_power(x: Any, /, n: int) -> Array:
     """Return powers of square matrices. See `numpy.linalg.matrix_power`.
 
@@ -298,6 +305,7 @@ def matrix_power(x: Any, /, n: int) -> Array:
 # ---- Triangular systems and LU factors by the conventions of SciPy, for blocks of larger matrices --------
 
 
+@repeat_calls
 def solve_triangular(a: Any, b: Any, lower: bool = False) -> Array:
     """Return the solutions x of `a @ x == b`, where one triangle of a matrix counts.
 

@@ -21,6 +21,7 @@ from vkdispatch.numpy.core.application import apply_ufunc
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import from_numpy, require_array
 from vkdispatch.numpy.core.memory import default_real, float64, refuse_recording
+from vkdispatch.numpy.core.repeating import repeat_reductions
 from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.linalg.solving import qr, require_square
 
@@ -289,6 +290,7 @@ def _greatest(size: Array, axis: Any, keepdims: bool = False) -> Array:
     return greatest(size, axis, keepdims=keepdims, initial=None if size.size else 0)
 
 
+@repeat_reductions
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices.
 
@@ -318,6 +320,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return array_of(apply_ufunc("power", (value_of(sums), 1 / ord)))
 
 
+@repeat_reductions
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return norms of matrices, the last two axes. See `numpy.linalg.matrix_norm`.
 
@@ -342,6 +345,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     return found if keepdims else reshape(found, found.shape[:-2])
 
 
+@repeat_reductions
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of a vector or matrix. See `numpy.linalg.norm`.
 
