@@ -17,6 +17,7 @@ from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import read
+from vkdispatch.compiler.passes.loop_limits import has_jump
 from vkdispatch.compiler.passes.order import is_bounded_outside, make_form
 
 # ---- Statements as lines of GLSL, with the Python line of each -------------------------------------------
@@ -240,7 +241,7 @@ class BodyWriter:
         loc = statement.loc
         value = self._text(statement.value)
         self._forget_local()
-        if _leaves_loop(statement):
+        if any(has_jump(body, ir.Break) for body in ir.blocks_of(statement)):
             # GLSL's break would leave the switch instead
             self._switch_by_if(statement, value)
             return
@@ -290,17 +291,6 @@ class BodyWriter:
         for line in lines:
             self.line(f" * {line}".rstrip(), loc)
         self.line(" */", loc)
-
-
-def _leaves_loop(statement: ir.Statement) -> bool:
-    """Whether a Break inside means a loop around the statement."""
-    for block in ir.blocks_of(statement):
-        for inner in block:
-            if isinstance(inner, ir.Break):
-                return True
-            if not isinstance(inner, (ir.While, ir.For)) and _leaves_loop(inner):
-                return True
-    return False
 
 
 # ---- A whole kernel as GLSL: extensions, interface and main function -------------------------------------

@@ -30,7 +30,7 @@ from vkdispatch.compiler.analyses.contents import contents, find_operations, rem
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import assign, is_nonzero, is_zero, read, uint, when, zero
-from vkdispatch.compiler.passes.loop_limits import is_single, replace_registers
+from vkdispatch.compiler.passes.loop_limits import has_jump, is_single, replace_registers
 
 _Jump = type[ir.Statement] | tuple[type[ir.Statement], ...]
 
@@ -84,7 +84,7 @@ class _Depths:
         first = 0 if isinstance(statement, ir.Scope) else 2 if isinstance(statement, ir.Switch) else 1
         chain = isinstance(statement, ir.If) or (
             isinstance(statement, ir.Switch)
-            and any(isinstance(inner, ir.Break) for inner in ir.walk((statement,)))
+            and any(has_jump(inner, ir.Break) for inner in ir.blocks_of(statement))
         )
         last = len(statement.branches) - 1 if isinstance(statement, ir.If) else len(ir.blocks_of(statement))
         deepest = 0, statement.loc
