@@ -57,8 +57,7 @@ def make_packing_kernel(source: Source) -> ShaderFunction:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
         with vc.if_block(index.to_dtype(dt.int32) < target.shape.w):
             value = source.value(arguments, index)
-            narrow = dt.compute_type(source.out_type)
-            target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
+            target[index] = value.to_dtype(dt.compute_type(source.out_type))
 
     named = [*buffers(matmul_packed=source.out_type), source.parameters]
     groups = f"-(-matmul_packed.size // {_GROUP})"

@@ -1011,7 +1011,7 @@ def _make_write_kernel(form: _PutForm) -> ShaderFunction:
         if form.word is None:
             value = convert_value(form.values.value(given, source), form.kind).to_register()
             stored = dtype.compute_type(form.kind)
-            x[place] = value if value.var_type is stored else value.to_dtype(stored)
+            x[place] = value.to_dtype(stored)
             return
         for part in range(form.run):
             word = given[0][source * form.run + part if form.run > 1 else source].to_register()
