@@ -382,9 +382,9 @@ class _Form:
     stride: int
 
 
-def shared_words(bins: int, item_size: int = 4) -> int:
-    """Return the number of items of workgroup memory for a number of bins; 0 if they do not fit."""
-    most = device_facts().shared_memory // item_size
+def shared_words(bins: int) -> int:
+    """Return the number of words of workgroup memory for a number of bins; 0 if they do not fit."""
+    most = device_facts().shared_memory // 4
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
 
@@ -435,7 +435,7 @@ def _count_in_shared(form: _Form, counts: Any, copies: Any, binning: Any, variab
     group = form.stream.group
     lane = vc.local_invocation_id().x
     memory = vc.shared_buffer(dtype.uint32, form.words)
-    bins = Bins(form.binning, binning, form.stream.group)
+    bins = Bins(form.binning, binning, group)
     # with an odd stride, the same bin of two copies is in different banks
     stride = (bins.count | 1).to_register()
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:

@@ -166,20 +166,19 @@ class BodyWriter:
 
     def _matrix(self, statement: ir.MatrixLoad | ir.MatrixStore) -> None:
         """Write the transfer of a cooperative matrix."""
-        loads = isinstance(statement, ir.MatrixLoad)
         if isinstance(statement, ir.MatrixLoad):
-            matrix, element, kind = statement.matrix, statement.source, statement.matrix.dtype
+            function, matrix, element = "coopMatLoad", statement.matrix, statement.source
         else:
-            matrix, element, kind = statement.value, statement.place, statement.value.dtype
+            function, matrix, element = "coopMatStore", statement.value, statement.place
         array, index = expressions.array_text(element, self._names)
-        function, stride = f"coopMat{'Load' if loads else 'Store'}", self._text(statement.stride)
+        stride = self._text(statement.stride)
         start = f"{self._text(matrix)}, {array}, {index}, "
         if not statement.window:
             order = f"gl_CooperativeMatrixLayout{'Column' if statement.transposed else 'Row'}Major"
             self.line(f"{function}({start}{stride}, {order});", statement.loc)
             return
         rows, columns, row, column = map(self._text, statement.window)
-        sizes: tuple[int, ...] = kind.shape
+        sizes = matrix.dtype.shape
         spans = [(rows, row, sizes[0]), (columns, column, sizes[1])][:: -1 if statement.transposed else 1]
         clamp = "gl_CooperativeMatrixClampModeConstantNV"
         self.line("{", statement.loc)
