@@ -336,7 +336,7 @@ def transform_axes(buffer: object, axes: object, options: Options) -> None:
         transform_axis((buffer,), replace(options, axis=axis))
 
 
-# ---- real transforms -------------------------------------------------------------------------------
+# ---- Real transforms -------------------------------------------------------------------------------------
 
 
 def transform_real(buffer: object, options: Options) -> None:

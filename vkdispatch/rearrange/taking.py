@@ -403,6 +403,8 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     )
 
 
+# ---- `vd.take` and `vd.take_along_axis`: elements at places ----------------------------------------------
+#
 #     x         outer x length x inner
 #     indices   count                        take: one for every row and every element after the axis
 #     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
@@ -410,9 +412,6 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
 # Each invocation moves one word of the result, or a few words at a time. The elements after the axis lie
 # together; if there are several, words of up to 16 bytes are moved. If indices jump within rows, workgroup
 # memory holds the rows (see above).
-
-
-# ---- `vd.take` and `vd.take_along_axis`: elements at places ----------------------------------------------
 
 
 @array_function

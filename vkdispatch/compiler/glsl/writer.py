@@ -326,18 +326,15 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     kernel = make_form(kernel, variant)
     bounded = is_bounded_outside(kernel, variant)
     layout = facts.argument_layout(kernel, variant)
-    block = "UBO" if layout.uniform else "PC"
-    packing = _packing(kernel, block, variant, layout)
-    body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
+    packing = _packing(kernel, variant, layout)
+    body = _write_body(kernel, variant, layout, packing, bounded=bounded)
     used = facts.usage(kernel)
     if variant.lacks:
         used = emulation.usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
-    interface, lines = (
-        tuple(_interface(kernel, layout, packing, sizes_of_shared(kernel, variant.shared))),
-        tuple(body.lines),
-    )
+    interface = tuple(_interface(kernel, layout, packing, sizes_of_shared(kernel, variant.shared)))
+    lines = tuple(body.lines)
     if variant.lacks:
         interface += tuple(emulation.lane_functions(kernel, variant.lacks, spelling.literal_text))
         interface = tuple(emulation.plain_types(line, variant.lacks) for line in interface)
@@ -368,7 +365,7 @@ def _leave_out_emulated(used: facts.Usage, variant: Variant) -> facts.Usage:
     )
 
 
-def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, variant: Variant, layout: ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
     packed = facts.packed_buffers(kernel, variant)
@@ -377,7 +374,7 @@ def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLa
             continue
         word = f"{resource.name}.data[{{}} >> 2]"
         if resource.index in layout.addresses:
-            start = f"{block}.{layout.addresses[resource.index]}"
+            start = f"{layout.block}.{layout.addresses[resource.index]}"
             word = f"{spelling.reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
         packing.words[resource.index] = word
     return packing
@@ -398,7 +395,7 @@ def _interface(
         if layout.halves:
             start = min(member.offset for member in layout.members if member.name in layout.halves)
             lines.append(f"{spelling.INDENT}uint {spelling.HALVES}[{(layout.size - start) // 4}];")
-        lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
+        lines += [f"}} {layout.block};", ""]
     access = facts.resource_access(kernel)
     bindings = facts.resource_bindings(kernel, layout)
     for resource in kernel.resources:
@@ -453,7 +450,7 @@ def _reference_declaration(
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
     alignment = min(size & -size, 16)
-    address = f"{'UBO' if layout.uniform else 'PC'}.{layout.addresses[buffer.index]}"
+    address = f"{layout.block}.{layout.addresses[buffer.index]}"
     return (
         f"layout(buffer_reference, scalar, buffer_reference_align = {alignment}) {block};{label}",
         # for GLSL text of the user
@@ -504,13 +501,7 @@ def _image_declaration(image: ir.ImageBinding, binding: int, access: facts.Acces
 
 
 def _write_body(
-    kernel: ir.Kernel,
-    block: str,
-    variant: Variant,
-    layout: ArgumentLayout,
-    packing: Packing,
-    *,
-    bounded: bool = False,
+    kernel: ir.Kernel, variant: Variant, layout: ArgumentLayout, packing: Packing, *, bounded: bool = False
 ) -> BodyWriter:
     plan = plan_names(kernel)
     builtins = dict(spelling.BUILTINS)
@@ -518,7 +509,7 @@ def _write_body(
         builtins[ir.Builtin.GLOBAL_INVOCATION_ID] = spelling.FOLDED_GLOBAL_ID
         builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
         builtins[ir.Builtin.NUM_WORKGROUPS] = facts.GROUP_COUNT
-    names = Names(builtins, block, plan)
+    names = Names(builtins, layout.block, plan)
     names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.packing = packing
     names.lacks = variant.lacks
@@ -531,10 +522,12 @@ def _write_body(
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
-        _fold_prologue(writer, block)
+        _fold_prologue(writer, layout.block)
     if bounded and kernel.exec_count is not None:
         global_id = builtins[ir.Builtin.GLOBAL_INVOCATION_ID]
-        writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
+        writer.line(
+            f"if (any(greaterThanEqual({global_id}, {layout.block}.{kernel.exec_count.name}))) return;"
+        )
     if writer.lines and kernel.body:
         writer.line("")
     writer.block(kernel.body)
@@ -568,5 +561,5 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 def statements_text(block: ir.Block) -> str:
     """Write statements on their own, as they stand in the main function."""
     kernel = ir.Kernel("", (), (), (), block, None)
-    body = _write_body(kernel, "PC", PLAIN, facts.argument_layout(kernel), Packing())
+    body = _write_body(kernel, PLAIN, facts.argument_layout(kernel), Packing())
     return "".join(line + "\n" for line in body.lines)

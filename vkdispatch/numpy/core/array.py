@@ -1045,7 +1045,7 @@ def store(target: Array, value: Value, name: str) -> None:
     TypeError
         The value's dtype does not go into the array's by a "same_kind" cast.
     ValueError
-        The value has a larger shape.
+        The value has another shape.
     UsageError
         A graph records the calls of this thread.
     """
