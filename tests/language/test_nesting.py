@@ -137,6 +137,16 @@ def test_many_jumps(make: Callable[[int], str], tmp_path: Path) -> None:
     check(load(tmp_path, make(90)), *expected(90))
 
 
+def test_cases_with_loops_that_end_early(tmp_path: Path) -> None:
+    """A break of a loop inside a case does not make an `if` chain of the switch."""
+    n = 80
+    lines = indent(0, "out[i] = -1", "with vc.switch_block(v):")
+    for j in range(n):
+        lines += indent(4, f"with vc.case_block({j}):", f"    out[i] = {j}", "    for a in vc.range(8):")
+        lines += indent(12, f"out[i] += {j}", "if source[i] + a == v + 1:", "    break")
+    check(load(tmp_path, _KERNEL + lines), *expected(n))
+
+
 def test_jumps_in_a_chain(tmp_path: Path) -> None:
     n = 90
     x, _ = expected(n)

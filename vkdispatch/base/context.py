@@ -24,9 +24,6 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, internal
 
-# ---- Contexts, as programs import them; the modules of `vkdispatch.base.contexts` define them ------------
-
-
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,

@@ -102,6 +102,11 @@ class ArgumentLayout:
     lengths: dict[int, str] = field(factory=dict)
     halves: dict[str, int] = field(factory=dict)
 
+    @property
+    def block(self) -> str:
+        """The name of the block in GLSL."""
+        return "UBO" if self.uniform else "PC"
+
     def offset_of(self, name: str) -> int:
         """Byte offset of a member. Raises ValueError if there is none of that name."""
         for member in self.members:

@@ -376,12 +376,12 @@ def _take_arrays(
             foreign = "" if keeps else function.__name__
             taken.append(given.replace(value, foreign, is_mapped and name in known.mapped))
         written = [value for name, value in zip(names, taken, strict=True) if name not in known.mapped]
-        if not is_mapped or not _read_any(given, written):
+        if not is_mapped or not _maps_read_any(given, written):
             break  # else maps would read what the call writes
     return given, tuple(taken[: len(args)]), dict(zip(kwargs, taken[len(args) :], strict=True))
 
 
-def _read_any(given: Given, written: list[Any]) -> bool:
+def _maps_read_any(given: Given, written: list[Any]) -> bool:
     """Whether maps that stand for arrays read memory that a call may write."""
     read = [item for _, array in given.pairs if isinstance(array, MappedArray) for item in array.arguments]
     return any(

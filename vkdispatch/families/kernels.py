@@ -265,10 +265,10 @@ def note_bad_starts(
         return
     context = starts.context
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
-    numbers = () if length is None else (min(length, most),)
+    limits = () if length is None else (min(length, most),)
     check = _StartsCheck(function, kind, length, context.queue_count, name, wanted)
     _make_check_kernel(kind, length is not None)(
-        journal_of(context), starts, *numbers, take_ticket(context, check)
+        journal_of(context), starts, *limits, take_ticket(context, check)
     )
     raise_if_checked(context)
 

@@ -388,7 +388,7 @@ class Sink:
         """Return what is stored of a value at a flat index of the result."""
         kind = compute_type(self.out_type)
         if self.mapping is None:
-            return value if value.var_type is kind else value.to_dtype(kind)
+            return value.to_dtype(kind)
         register = vc.new_register(kind)
         with vc.scope_block(), mapped_at(sources.name_position(index)):
             result = self.mapping.trace(value, *variables)

@@ -111,7 +111,7 @@ class Source:
             if known:
                 return known[0]
             element = arguments[0][index].to_register()
-            return element if element.var_type is wide else element.to_dtype(wide)
+            return element.to_dtype(wide)
         from vkdispatch.families.accesses import KnownElement  # something is traced
 
         variables = list(arguments)

@@ -61,11 +61,21 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
 def _trace(transform: Transform, plan: Pass, most: int | None) -> ShaderFunction:
     """Trace a transform in one pass, whose maps have at most so many statements."""
     r2c, inverse = transform.r2c, transform.inverse
-    options: dict[str, Any] = {"compute_type": transform.compute_type, "name": transform.name, "plan": plan}
-    with fft_context(transform.shape, transform.axis, **options, most=most) as context:
-        output = (transform.output_map, transform.output_type)
-        read = (transform.input_type, transform.input_map)
-        io = context.make_io_manager(*output, *read, separate=transform.separate)
+    with fft_context(
+        transform.shape,
+        transform.axis,
+        compute_type=transform.compute_type,
+        name=transform.name,
+        plan=plan,
+        most=most,
+    ) as context:
+        io = context.make_io_manager(
+            transform.output_map,
+            transform.output_type,
+            transform.input_type,
+            transform.input_map,
+            separate=transform.separate,
+        )
         with tracing_for(kernel=transform.kernel_index):
             io.read_input(r2c=r2c, inverse=inverse, signal_range=transform.signal_range)
             context.execute(inverse)
@@ -126,9 +136,8 @@ def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
     input_map = arguments.parse_map(options.input_map, "input_map")
     output_map = arguments.parse_map(options.output_map, "output_map")
     output_type = arguments.resolve_output_type(buffers, output_map, options.output_type)
-    return arguments.resolve_input_type(
-        buffers, input_map, output_map, options.input_type, output_type
-    ), output_type
+    kinds = options.input_type, output_type
+    return arguments.resolve_input_type(buffers, input_map, output_map, *kinds), output_type
 
 
 def parse_transform(
@@ -327,7 +336,7 @@ def transform_axes(buffer: object, axes: object, options: Options) -> None:
         transform_axis((buffer,), replace(options, axis=axis))
 
 
-# ---- real transforms -------------------------------------------------------------------------------
+# ---- Real transforms -------------------------------------------------------------------------------------
 
 
 def transform_real(buffer: object, options: Options) -> None:

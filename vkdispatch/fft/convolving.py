@@ -51,7 +51,7 @@ from vkdispatch.fft.plan.stages import Split, add, hold, multiply
 from vkdispatch.fft.plan.tuning import look_up, tuning
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import GlobalReadOp, IOProxy, Line, spot_at, tracing_for
-from vkdispatch.fft.trace.transform import FFTRegisters, cast
+from vkdispatch.fft.trace.transform import FFTRegisters
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -373,7 +373,7 @@ def _trace_planes(
         product: list[Any] = [vc.new_register(plan.compute_type) for _ in values]
         origin = 0 if planes.inner_only else steps.origin
         for number, index in steps.column_places(plan.columns.stages[-1], origin):
-            factor = hold(cast(kernel[index], plan.compute_type))
+            factor = hold(kernel[index].to_dtype(plan.compute_type))
             product[number][:] = values[number] * vc.to_complex(factor.real, -factor.imag)
         values = steps.transform_columns_by(back, layout, product, inverse=True)
         values = steps.transform_rows(steps.columns_to_rows(values, back.stages[-1]), inverse=True)

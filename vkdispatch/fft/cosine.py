@@ -23,7 +23,7 @@ from vkdispatch.fft.arguments import factor
 from vkdispatch.fft.calls import transform_axis
 from vkdispatch.fft.plan.stages import add, multiply
 from vkdispatch.fft.trace.ops import MemoryOp, read_op, write_op
-from vkdispatch.fft.trace.transform import cast, root_power
+from vkdispatch.fft.trace.transform import root_power
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.map import MappingFunction, map
 
@@ -142,8 +142,7 @@ class _Source:
         recipe = self.recipe
         sine = recipe.family == "dst"
         place = (recipe.length - 1) - index if sine and recipe.type in (3, 4) else index
-        value = self.buffer[add(self.origin, multiply(place, recipe.stride))]
-        value = cast(value, recipe.real_type)
+        value = self.buffer[add(self.origin, multiply(place, recipe.stride))].to_dtype(recipe.real_type)
         return _alternate_sign(value, index) if sine and recipe.type == 2 else value
 
 
@@ -162,7 +161,7 @@ class _Target:
         place = (recipe.length - 1) - index if sine and recipe.type == 2 else index
         if sine and recipe.type in (3, 4):
             value = _alternate_sign(value, index)
-        self.buffer[add(self.origin, multiply(place, recipe.stride))] = cast(value, recipe.kind)
+        self.buffer[add(self.origin, multiply(place, recipe.stride))] = value.to_dtype(recipe.kind)
 
 
 def _alternate_sign(value: Any, index: Any) -> Any:

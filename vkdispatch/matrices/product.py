@@ -39,7 +39,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 _GROUP = 256
-_MAX_WORDS = 0xFFFFFFFF
+_MAX_UINT32 = 0xFFFFFFFF
 
 
 def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
@@ -57,25 +57,24 @@ def make_packing_kernel(source: Source) -> ShaderFunction:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
         with vc.if_block(index.to_dtype(dt.int32) < target.shape.w):
             value = source.value(arguments, index)
-            narrow = dt.compute_type(source.out_type)
-            target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
+            target[index] = value.to_dtype(dt.compute_type(source.out_type))
 
     named = [*buffers(matmul_packed=source.out_type), source.parameters]
     groups = f"-(-matmul_packed.size // {_GROUP})"
     return trace_kernel("matmul_pack", body, named, _GROUP, workgroups=groups)
 
 
-def has_words(array: Operand, width: int) -> bool:
+def _has_words(array: Operand, width: int) -> bool:
     """Whether rows of `width` halves are whole words in memory."""
     return array.source.is_plain and width % WORD == 0
 
 
-def words_across(width: int) -> int:
+def _words_across(width: int) -> int:
     """Return the number of words of a row of `width` halves."""
     return -(-width // WORD)
 
 
-def queue_words(
+def _queue_words(
     array: Operand, kind: dt.DType, count: int, width: int, target: Buffer[Any], graph: CommandGraph | None
 ) -> None:
     """Queue a launch that copies rows of halves into rows of whole words.
@@ -89,14 +88,14 @@ def queue_words(
     target
         A buffer for at least `count` words.
     """
-    if count > _MAX_WORDS:
+    if count > _MAX_UINT32:
         raise ArgumentValueError("matmul: an operand that must be copied has more than 2**35 elements")
-    kernel = make_words_kernel(array.source.elementwise(), kind)
-    kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
+    kernel = _make_words_kernel(array.source.elementwise(), kind)
+    kernel(target, count, width, _words_across(width), *array.arguments, graph=graph)
 
 
 @store_results
-def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
+def _make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
     def body(target: Any, count: Any, width: Any, pitch: Any, arguments: Any) -> None:
@@ -126,9 +125,6 @@ def _pack_pair(kind: dt.DType, low: Any, high: Any) -> Any:
 
 
 # ---- `vd.matmul` -----------------------------------------------------------------------------------------
-
-
-_MAX_UINT32 = 0xFFFFFFFF
 
 
 @array_function
@@ -195,7 +191,7 @@ def matmul(
         if dtype is None
         else _parse_number_dtype(dtype)
     )
-    check_converts((left.var_type, right.var_type), kind)
+    _check_converts((left.var_type, right.var_type), kind)
     target, buffer = prepare_output(out, output_map, shape, kind, left.context, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
@@ -253,17 +249,17 @@ def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph
         (b, sizes.b_batches, of_b[::-1] if request.transpose_b else of_b),
     ):
         assert plan.words is not None
-        if has_words(array, sides[1]):
+        if _has_words(array, sides[1]):
             words.append(array.arguments[0])
             continue
-        count = matrices * sides[0] * words_across(sides[1])
+        count = matrices * sides[0] * _words_across(sides[1])
         target: Buffer[Any] = function_buffer(count, dt.uvec4, context=array.context)
-        queue_words(array, plan.words, count, sides[1], target, graph)
+        _queue_words(array, plan.words, count, sides[1], target, graph)
         words.append(target)
     return words
 
 
-# ---- arguments -----------------------------------------------------------------------------------
+# ---- Arguments -------------------------------------------------------------------------------------------
 
 
 def _parse_flag(value: object, name: str) -> bool:
@@ -279,7 +275,7 @@ def _parse_number_dtype(kind: object) -> dt.DType:
     return parsed
 
 
-def check_converts(kinds: tuple[dt.DType, ...], kind: dt.DType) -> None:
+def _check_converts(kinds: tuple[dt.DType, ...], kind: dt.DType) -> None:
     """Raise TypeError where complex numbers would become real."""
     if not dt.is_complex(kind) and any(map(dt.is_complex, kinds)):
         raise ArgumentTypeError(f"dtype: products of complex numbers do not fit into {kind.name}")
@@ -332,10 +328,9 @@ def _fill_batches(x: Operand, shape: tuple[int, ...]) -> Operand:
     have = x.shape[:-2]
     if math.prod(have) in (1, math.prod(shape)):
         return x
-    missing = (1,) * (len(shape) - len(have))
+    missing = (0,) * (len(shape) - len(have))
     steps = [math.prod(x.shape[k + 1 :]) * (have[k] > 1) for k in range(len(have))]
-    sides = (x.shape[-1], 1)
-    return stride_operand(x, (*shape, *x.shape[-2:]), (*(0 for _ in missing), *steps, *sides))
+    return stride_operand(x, (*shape, *x.shape[-2:]), (*missing, *steps, x.shape[-1], 1))
 
 
 def _describe_swap(swap: bool) -> str:

@@ -421,7 +421,7 @@ def _write_kernel(form: _Form, kind: DType, source: Source | None, is_unique: bo
         with good, nullcontext() if is_unique else vc.if_block(is_last()):
             parts = variables[first : first + len(values)]
             value = parts[0] if source is None else source.value(parts, index)
-            x[place] = value if value.var_type is stored else value.to_dtype(stored)
+            x[place] = value.to_dtype(stored)
         if bad:
             places.note(at, bad)
 

@@ -294,8 +294,7 @@ def _make_kernel(form: _Form) -> ShaderFunction:
                     value = value != 0
             elif form.word is not None:
                 value = given[0][place(axes)].to_register()
-                held = moves.Move(form.word).register_type
-                value = value if value.var_type is held else value.to_dtype(held)
+                value = value.to_dtype(moves.Move(form.word).register_type)
             else:
                 value = convert_value(source.value(given, place(axes)), form.kind).to_register()
             values.append(value)

@@ -157,7 +157,7 @@ class Move:
         """Load the value at an index."""
         if self.word is not None:
             value = variables[1][index].to_register()
-            return value if value.var_type is self.register_type else value.to_dtype(self.register_type)
+            return value.to_dtype(self.register_type)
         assert self.source is not None
         return self.source.value(variables[1 : 1 + len(self.source.names)], index)
 

@@ -43,8 +43,7 @@ from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import INTEGERS, LONG_INTEGERS, SIGNED_INTEGERS, convert_value
 from vkdispatch.rearrange import moves
-from vkdispatch.rearrange.moves import Numbers, pack_numbers
-from vkdispatch.rearrange.moves import staging_tuning as staging_tuning
+from vkdispatch.rearrange.moves import staging_tuning
 from vkdispatch.rearrange.moves import take_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
@@ -53,7 +52,7 @@ from vkdispatch.shader.signature import describe
 
 
 _GROUP = 256
-MODES = ("wrap", "clip", "raise")
+_MODES = ("wrap", "clip", "raise")
 _REMEDY = 'mode="wrap" and mode="clip" allow it'
 _MAX_NARROW = (1 << 31) - 1
 
@@ -73,8 +72,8 @@ def parse_mode(mode: object, graph: CommandGraph | None) -> str:
     recorded = is_recorded(graph)
     if mode is None:
         return "wrap" if recorded else "raise"
-    if mode not in MODES:
-        raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
+    if mode not in _MODES:
+        raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, _MODES))}, got {mode!r}")
     if mode == "raise" and recorded:
         raise ArgumentValueError('mode: "raise" cannot be recorded in a graph; pass "wrap" or "clip"')
     return str(mode)
@@ -188,8 +187,8 @@ def note_bad_index(
     if not indices.size:
         return
     long = is_long(indices, length)
-    numbers, values = pack_numbers({"count": indices.size, "length": length})
-    kernel = _make_check_kernel(indices.source, long, numbers, negative)
+    packed, values = moves.pack_numbers({"count": indices.size, "length": length})
+    kernel = _make_check_kernel(indices.source, long, packed, negative)
     journal, ticket = prepare_notes(function, indices, length, what, name, remedy)
     kernel(journal, *indices.arguments, *values, ticket)
     raise_if_checked(indices.context)
@@ -252,7 +251,7 @@ def note_bad_places(
 
 
 @store_results
-def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
+def _make_check_kernel(source: Source, long: bool, numbers: moves.Numbers, negative: bool) -> ShaderFunction:
     def body(journal: Any, indices: Any, variables: Any, ticket: Any) -> None:
         position = vc.global_invocation_id().x
         index = source.value(indices, position)
@@ -404,6 +403,8 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     )
 
 
+# ---- `vd.take` and `vd.take_along_axis`: elements at places ----------------------------------------------
+#
 #     x         outer x length x inner
 #     indices   count                        take: one for every row and every element after the axis
 #     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
@@ -411,9 +412,6 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
 # Each invocation moves one word of the result, or a few words at a time. The elements after the axis lie
 # together; if there are several, words of up to 16 bytes are moved. If indices jump within rows, workgroup
 # memory holds the rows (see above).
-
-
-# ---- `vd.take` and `vd.take_along_axis`: elements at places ----------------------------------------------
 
 
 @array_function
@@ -746,7 +744,6 @@ def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
 _MAX_WRITERS = (1 << 31) - 1
 # Spreads places over the entries: an odd number near 2**32 divided by the golden ratio.
 _HASH = 2654435769
-_NONE = 0xFFFFFFFF
 
 
 @array_function
@@ -830,7 +827,7 @@ def _launch_put(
     long = is_long(places, x.size)
     bits = (2 * places.size - 1).bit_length()
     direct = x.size <= 1 << bits
-    numbers, given_numbers = moves.pack_numbers(
+    packed, given_numbers = moves.pack_numbers(
         {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
     )
     word, run = None, 1
@@ -848,14 +845,14 @@ def _launch_put(
         is_unique=unique,
         is_direct=direct,
         is_enough=values.size >= places.size,
-        numbers=numbers,
+        numbers=packed,
     )
     if unique:
         _make_write_kernel(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
     slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
     clear_buffer(slots, graph)
-    claiming = _make_claim_kernel(form.indices, mode, long, direct, numbers)
+    claiming = _make_claim_kernel(form.indices, mode, long, direct, packed)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)
     _make_write_kernel(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
 
@@ -925,7 +922,7 @@ class _Places:
 
     def advance(self, entry: Any) -> None:
         """Set a register to the next entry."""
-        last = (vc.to_dtype(dtype.uint32, _NONE) >> self._number["shift"]).to_register()
+        last = (vc.to_dtype(dtype.uint32, 0xFFFFFFFF) >> self._number["shift"]).to_register()
         entry[:] = vc.select(entry == last, 0, entry + 1)
 
 
@@ -1011,7 +1008,7 @@ def _make_write_kernel(form: _PutForm) -> ShaderFunction:
         if form.word is None:
             value = convert_value(form.values.value(given, source), form.kind).to_register()
             stored = dtype.compute_type(form.kind)
-            x[place] = value if value.var_type is stored else value.to_dtype(stored)
+            x[place] = value.to_dtype(stored)
             return
         for part in range(form.run):
             word = given[0][source * form.run + part if form.run > 1 else source].to_register()

@@ -127,7 +127,7 @@ class Lanes:
         return totals
 
 
-# ---- The kernels of reductions, traced for one form; see `planning` ------------------------
+# ---- The kernels of reductions, traced for one form; see `planning` --------------------------------------
 
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
@@ -172,7 +172,7 @@ def make_stage_kernel(
 
     plain = source.is_plain or form.is_partial
     function = source.mapping.mapping_function
-    name = accumulator.name if plain else f"{getattr(function, '__name__', 'map')}"
+    name = accumulator.name if plain else getattr(function, "__name__", "map")
     return trace_kernel(
         f"{name}_{form.layout}{SECOND if form.is_partial else ''}",
         body,

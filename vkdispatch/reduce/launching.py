@@ -370,8 +370,8 @@ def reduce_from(
 def _parse_initial(value: Any, kind: dtype.DType) -> Any:
     if hasattr(value, "item") and not isinstance(value, Buffer):
         value = value.item()
-    plain = dtype.is_vector(kind) or dtype.is_matrix(kind)
-    if plain or not isinstance(value, (bool, int, float, complex)):
+    has_components = dtype.is_vector(kind) or dtype.is_matrix(kind)
+    if has_components or not isinstance(value, (bool, int, float, complex)):
         raise ArgumentTypeError(f"initial: expected a number for {kind.name}, got {value!r}")
     if dtype.is_complex(kind):
         return complex(value)

@@ -79,10 +79,7 @@ class ResultStore:
         steps = self.together // count
         kind = self.sink.out_type
         for step in range(steps):
-            part = [
-                value if value.var_type is kind else value.to_dtype(kind)
-                for value in row[step * count : (step + 1) * count]
-            ]
+            part = [value.to_dtype(kind) for value in row[step * count : (step + 1) * count]]
             words = [word for value in part for word in split_words(value)]
             place = position * steps + step if steps > 1 else position
             self.result_view[place] = join_words(view, words)

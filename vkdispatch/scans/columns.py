@@ -191,7 +191,7 @@ class _ColumnsTrace:
                         source.value(self._own.arguments, position * together + i) for i in range(together)
                     ]
                 for register, value in zip(row, loaded, strict=True):
-                    register[:] = value if value.var_type is kind else value.to_dtype(kind)
+                    register[:] = value.to_dtype(kind)
         return values
 
     def _is_first(self, row: Any, position: Any) -> list[Any]:

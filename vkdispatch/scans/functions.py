@@ -147,8 +147,9 @@ class ScanFunction(Referenced):
             Whether to start with the last element: the flipped scan of the flipped array.
         segments
             Where segments begin; each is scanned separately. Either a buffer of bool with x's shape, or, for
-            one row, a buffer of int32, uint32, int64 or uint64 with the indices; those beyond the end are
-            ignored.
+            one row, a buffer of int32, uint32, int64 or uint64 with the indices. Indices beyond the end are
+            ignored. So are negative ones, but a later wait or read raises a ValueError for them, unless the
+            call is recorded.
         output_map
             A `vd.map` that is applied to each result.
         graph
@@ -368,8 +369,8 @@ def cumsum() -> None:
         Whether to start with the last element.
     segments
         Where segments begin; the scan restarts there. Either a buffer of bool with x's shape, or, for one
-        row, a buffer of integers: the indices, in any order. Indices beyond the end, and negative ones, are
-        ignored. Negative ones raise a ValueError at a later wait or read, unless the call is recorded.
+        row, a buffer of integers: the indices, in any order. Indices beyond the end are ignored. So are
+        negative ones, but a later wait or read raises a ValueError for them, unless the call is recorded.
     output_map
         A `vd.map` that is applied to each result.
     graph

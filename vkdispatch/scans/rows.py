@@ -288,16 +288,13 @@ class _RowsTrace:
                     inside, local = self._clamp(place, i)
                     # a map that writes must run once for each element
                     with vc.if_block(inside) if self._source.is_writing else nullcontext():
-                        row[i][:] = self._convert(single.value(self._own.arguments, self._element(local)))
+                        value = single.value(self._own.arguments, self._element(local))
+                        row[i][:] = value.to_dtype(self._algebra.kind)
         return values
 
     def _put(self, row: list[Any], loaded: list[Any]) -> None:
         for register, value in zip(row, loaded[::-1] if self._form.is_reverse else loaded, strict=True):
-            register[:] = self._convert(value)
-
-    def _convert(self, value: Any) -> Any:
-        kind = self._algebra.kind
-        return value if value.var_type is kind else value.to_dtype(kind)
+            register[:] = value.to_dtype(self._algebra.kind)
 
     def _store(self, values: list[list[Any]]) -> None:
         if self._own.store.view is None:

@@ -117,7 +117,7 @@ class Bins:
         assert edges is not None
         if element.var_type is dtype.bool_:
             element = vc.select(element, 1, 0)
-        compared = convert(element, edges).to_register()
+        compared = element.to_dtype(edges).to_register()
         if self._binning.way == "uniform":
             inside = vc.all(compared >= self._first, compared <= self._last)
             return inside, self._guess(element, compared, inside)
@@ -141,7 +141,7 @@ class Bins:
     def _guess(self, element: Any, compared: Any, inside: Any) -> Any:
         guess = self._binning.guess
         assert guess is not None
-        offset = (convert(element, guess) - self._origin) * self._scale
+        offset = (element.to_dtype(guess) - self._origin) * self._scale
         # NaN and elements outside have no bin, and must not be converted
         place = vc.select(inside, offset, 0.0).to_register()
         # the guess may be slightly too large
@@ -175,11 +175,6 @@ class Bins:
             with vc.while_block(length > 1):
                 halve()
         return base
-
-
-def convert(value: Any, kind: DType) -> Any:
-    """Return a value as one of a dtype."""
-    return value if value.var_type is kind else value.to_dtype(kind)
 
 
 def is_below(a: Any, b: Any) -> Any:
@@ -387,9 +382,9 @@ class _Form:
     stride: int
 
 
-def shared_words(bins: int, item_size: int = 4) -> int:
-    """Return the number of items of workgroup memory for a number of bins; 0 if they do not fit."""
-    most = device_facts().shared_memory // item_size
+def shared_words(bins: int) -> int:
+    """Return the number of words of workgroup memory for a number of bins; 0 if they do not fit."""
+    most = device_facts().shared_memory // 4
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
 
@@ -440,7 +435,7 @@ def _count_in_shared(form: _Form, counts: Any, copies: Any, binning: Any, variab
     group = form.stream.group
     lane = vc.local_invocation_id().x
     memory = vc.shared_buffer(dtype.uint32, form.words)
-    bins = Bins(form.binning, binning, form.stream.group)
+    bins = Bins(form.binning, binning, group)
     # with an odd stride, the same bin of two copies is in different banks
     stride = (bins.count | 1).to_register()
     with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
@@ -475,7 +470,7 @@ def store_counts(
 def _make_store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
     def trace(counts: Any, result: Any, mapping: Any) -> None:
         index = vc.global_invocation_id().x
-        sink.store(result, mapping, index, convert(counts[index].to_register(), sink.value_type))
+        sink.store(result, mapping, index, counts[index].to_register().to_dtype(sink.value_type))
 
     arguments = [*buffers(counts=kind, result=sink.out_type), sink.parameters]
     return trace_kernel("store_counts", trace, arguments, _FILL, exec_size="result.size")
@@ -757,7 +752,7 @@ def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
         index = vc.global_invocation_id().x
         high = sums[2 * index].to_register()
         total = _round_sum(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
-        sink.store(result, mapping, index, convert(total, wide_type(sink.value_type)))
+        sink.store(result, mapping, index, total.to_dtype(wide_type(sink.value_type)))
 
     tables = buffers(sums=dtype.int64, tops=dtype.uint32, result=sink.out_type)
     return trace_kernel(

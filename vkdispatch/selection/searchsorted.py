@@ -25,7 +25,7 @@ from vkdispatch.families.stored import store_results
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.taking import is_long, note_bad_index, resolve_index
-from vkdispatch.selection.counting import convert, is_below
+from vkdispatch.selection.counting import is_below
 from vkdispatch.selection.histogram import host_type
 from vkdispatch.selection.tuning import choose_group, find_planner, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -270,7 +270,7 @@ def _search(form: _Form, variables: Any) -> None:
 def _convert_number(value: Any, kind: DType) -> Any:
     if value.var_type is dtype.bool_:
         value = vc.select(value, 1, 0)
-    return convert(value, kind)
+    return value.to_dtype(kind)
 
 
 def _length_of(form: _Form, own: Any, length: Any) -> Any:

@@ -73,9 +73,9 @@ def sum_before(value: Any, lane: Any, group: int) -> Any:
     if find_planner().adds_in_loop(count):
         with vc.for_block(0, lane // subgroup) as number:
             before += memory[number]
-        return (earlier + before).to_register()
-    for i in range(count - 1):
-        before += vc.select(lane // subgroup > i, memory[i], 0)
+    else:
+        for i in range(count - 1):
+            before += vc.select(lane // subgroup > i, memory[i], 0)
     return (earlier + before).to_register()
 
 

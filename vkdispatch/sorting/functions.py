@@ -255,14 +255,12 @@ def sort_by_key(  # noqa: PLR0913
             )
     keys_out, values_out = rearranging.parse_outputs(out, has_several, len(operands))
     to = parse_output(output_map, parsed.x.var_type, parsed.shape)
-    sorted_to = prepare_result(keys_out, parsed.shape, to.out_type, parsed.x.context, "out[0]")
-    moved_to = [
-        prepare_result(
-            buffer, parsed.shape, operand.var_type, parsed.x.context, f"out[1]{name.removeprefix('values')}"
-        )
-        for buffer, operand, name in zip(values_out, operands, names, strict=True)
-    ]
     names_out = ["out[0]", *(f"out[1]{name.removeprefix('values')}" for name in names)]
+    sorted_to = prepare_result(keys_out, parsed.shape, to.out_type, parsed.x.context, names_out[0])
+    moved_to = [
+        prepare_result(buffer, parsed.shape, operand.var_type, parsed.x.context, name)
+        for buffer, operand, name in zip(values_out, operands, names_out[1:], strict=True)
+    ]
     check_overlap([*zip(names_out, [keys_out, *values_out], strict=True)], to, before=[parsed.x, *operands])
     if parsed.x.size:
         _sort_by_key(parsed, operands, to, sorted_to, moved_to)
@@ -293,11 +291,11 @@ def _sort_by_key(
             graph=graph,
         )
         return
-    rows: Buffer[Any] | None = None
+    rows: Buffer[Any]
     positions: Buffer[Any]
+    arguments = [argument for value in values for argument in value.arguments]
     if keys.starts is None:
-        read = [argument for value in values for argument in value.arguments]
-        is_free = is_direct and not any(share_memory(argument, sorted_to) for argument in read)
+        is_free = is_direct and not any(share_memory(argument, sorted_to) for argument in arguments)
         rows = sorted_to if is_free else function_buffer(keys.x.size, keys.x.var_type)
         positions = function_buffer(keys.x.size, position_type(along.length))
         source = _as_rows(keys)
@@ -306,17 +304,16 @@ def _sort_by_key(
         positions = _sort_positions(keys)
         rows = function_buffer(keys.x.size, to.out_type)
         rearranging.take_at(rows, keys.x, positions, to, along, graph)
-    arguments = [argument for value in values for argument in value.arguments]
-    results = []
+    copied = []
     for operand, target in zip(values, moved_to, strict=True):
-        # memory that any value is read from is written last
-        is_read = any(share_memory(argument, target) for argument in arguments)
-        place: Buffer[Any] = function_buffer(target.shape, target.var_type) if is_read else target
+        place = target
+        if any(share_memory(argument, target) for argument in arguments):
+            # memory that any value is read from is written last
+            place = function_buffer(target.shape, target.var_type)
+            copied.append((target, place))
         rearranging.take_at(place, operand, positions, parse_output(None, operand.var_type), along, graph)
-        results.append((place, target))
-    for place, target in results:
-        if place is not target:
-            _copy(target, place, graph)
+    for target, place in copied:
+        _copy(target, place, graph)
     if keys.starts is not None:
         _copy(sorted_to, rows, graph)
     elif rows is not sorted_to:

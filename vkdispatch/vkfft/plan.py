@@ -157,7 +157,7 @@ def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:
         value = source[first + i]
         if is_scalar(source_kind):
             value = to_dtype(kind, value, 0)
-        target[start + i] = value if value.var_type is kind else value.to_dtype(kind)
+        target[start + i] = value.to_dtype(kind)
 
     return _make_kernel(move_part, kind, source_kind, numbers=2)
 

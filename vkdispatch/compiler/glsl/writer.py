@@ -17,6 +17,7 @@ from vkdispatch.compiler.ir.literals import is_long
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import read
+from vkdispatch.compiler.passes.loop_limits import has_jump
 from vkdispatch.compiler.passes.order import is_bounded_outside, make_form
 
 # ---- Statements as lines of GLSL, with the Python line of each -------------------------------------------
@@ -165,20 +166,19 @@ class BodyWriter:
 
     def _matrix(self, statement: ir.MatrixLoad | ir.MatrixStore) -> None:
         """Write the transfer of a cooperative matrix."""
-        loads = isinstance(statement, ir.MatrixLoad)
         if isinstance(statement, ir.MatrixLoad):
-            matrix, element, kind = statement.matrix, statement.source, statement.matrix.dtype
+            function, matrix, element = "coopMatLoad", statement.matrix, statement.source
         else:
-            matrix, element, kind = statement.value, statement.place, statement.value.dtype
+            function, matrix, element = "coopMatStore", statement.value, statement.place
         array, index = expressions.array_text(element, self._names)
-        function, stride = f"coopMat{'Load' if loads else 'Store'}", self._text(statement.stride)
+        stride = self._text(statement.stride)
         start = f"{self._text(matrix)}, {array}, {index}, "
         if not statement.window:
             order = f"gl_CooperativeMatrixLayout{'Column' if statement.transposed else 'Row'}Major"
             self.line(f"{function}({start}{stride}, {order});", statement.loc)
             return
         rows, columns, row, column = map(self._text, statement.window)
-        sizes: tuple[int, ...] = kind.shape
+        sizes = matrix.dtype.shape
         spans = [(rows, row, sizes[0]), (columns, column, sizes[1])][:: -1 if statement.transposed else 1]
         clamp = "gl_CooperativeMatrixClampModeConstantNV"
         self.line("{", statement.loc)
@@ -240,7 +240,7 @@ class BodyWriter:
         loc = statement.loc
         value = self._text(statement.value)
         self._forget_local()
-        if _leaves_loop(statement):
+        if any(has_jump(body, ir.Break) for body in ir.blocks_of(statement)):
             # GLSL's break would leave the switch instead
             self._switch_by_if(statement, value)
             return
@@ -292,17 +292,6 @@ class BodyWriter:
         self.line(" */", loc)
 
 
-def _leaves_loop(statement: ir.Statement) -> bool:
-    """Whether a Break inside means a loop around the statement."""
-    for block in ir.blocks_of(statement):
-        for inner in block:
-            if isinstance(inner, ir.Break):
-                return True
-            if not isinstance(inner, (ir.While, ir.For)) and _leaves_loop(inner):
-                return True
-    return False
-
-
 # ---- A whole kernel as GLSL: extensions, interface and main function -------------------------------------
 
 
@@ -337,18 +326,15 @@ def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     kernel = make_form(kernel, variant)
     bounded = is_bounded_outside(kernel, variant)
     layout = facts.argument_layout(kernel, variant)
-    block = "UBO" if layout.uniform else "PC"
-    packing = _packing(kernel, block, variant, layout)
-    body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
+    packing = _packing(kernel, variant, layout)
+    body = _write_body(kernel, variant, layout, packing, bounded=bounded)
     used = facts.usage(kernel)
     if variant.lacks:
         used = emulation.usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
-    interface, lines = (
-        tuple(_interface(kernel, layout, packing, sizes_of_shared(kernel, variant.shared))),
-        tuple(body.lines),
-    )
+    interface = tuple(_interface(kernel, layout, packing, sizes_of_shared(kernel, variant.shared)))
+    lines = tuple(body.lines)
     if variant.lacks:
         interface += tuple(emulation.lane_functions(kernel, variant.lacks, spelling.literal_text))
         interface = tuple(emulation.plain_types(line, variant.lacks) for line in interface)
@@ -379,7 +365,7 @@ def _leave_out_emulated(used: facts.Usage, variant: Variant) -> facts.Usage:
     )
 
 
-def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, variant: Variant, layout: ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
     packed = facts.packed_buffers(kernel, variant)
@@ -388,7 +374,7 @@ def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLa
             continue
         word = f"{resource.name}.data[{{}} >> 2]"
         if resource.index in layout.addresses:
-            start = f"{block}.{layout.addresses[resource.index]}"
+            start = f"{layout.block}.{layout.addresses[resource.index]}"
             word = f"{spelling.reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
         packing.words[resource.index] = word
     return packing
@@ -409,7 +395,7 @@ def _interface(
         if layout.halves:
             start = min(member.offset for member in layout.members if member.name in layout.halves)
             lines.append(f"{spelling.INDENT}uint {spelling.HALVES}[{(layout.size - start) // 4}];")
-        lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
+        lines += [f"}} {layout.block};", ""]
     access = facts.resource_access(kernel)
     bindings = facts.resource_bindings(kernel, layout)
     for resource in kernel.resources:
@@ -464,7 +450,7 @@ def _reference_declaration(
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
     alignment = min(size & -size, 16)
-    address = f"{'UBO' if layout.uniform else 'PC'}.{layout.addresses[buffer.index]}"
+    address = f"{layout.block}.{layout.addresses[buffer.index]}"
     return (
         f"layout(buffer_reference, scalar, buffer_reference_align = {alignment}) {block};{label}",
         # for GLSL text of the user
@@ -515,13 +501,7 @@ def _image_declaration(image: ir.ImageBinding, binding: int, access: facts.Acces
 
 
 def _write_body(
-    kernel: ir.Kernel,
-    block: str,
-    variant: Variant,
-    layout: ArgumentLayout,
-    packing: Packing,
-    *,
-    bounded: bool = False,
+    kernel: ir.Kernel, variant: Variant, layout: ArgumentLayout, packing: Packing, *, bounded: bool = False
 ) -> BodyWriter:
     plan = plan_names(kernel)
     builtins = dict(spelling.BUILTINS)
@@ -529,7 +509,7 @@ def _write_body(
         builtins[ir.Builtin.GLOBAL_INVOCATION_ID] = spelling.FOLDED_GLOBAL_ID
         builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
         builtins[ir.Builtin.NUM_WORKGROUPS] = facts.GROUP_COUNT
-    names = Names(builtins, block, plan)
+    names = Names(builtins, layout.block, plan)
     names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.packing = packing
     names.lacks = variant.lacks
@@ -542,10 +522,12 @@ def _write_body(
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
-        _fold_prologue(writer, block)
+        _fold_prologue(writer, layout.block)
     if bounded and kernel.exec_count is not None:
         global_id = builtins[ir.Builtin.GLOBAL_INVOCATION_ID]
-        writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
+        writer.line(
+            f"if (any(greaterThanEqual({global_id}, {layout.block}.{kernel.exec_count.name}))) return;"
+        )
     if writer.lines and kernel.body:
         writer.line("")
     writer.block(kernel.body)
@@ -579,5 +561,5 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
 def statements_text(block: ir.Block) -> str:
     """Write statements on their own, as they stand in the main function."""
     kernel = ir.Kernel("", (), (), (), block, None)
-    body = _write_body(kernel, "PC", PLAIN, facts.argument_layout(kernel), Packing())
+    body = _write_body(kernel, PLAIN, facts.argument_layout(kernel), Packing())
     return "".join(line + "\n" for line in body.lines)

@@ -110,16 +110,16 @@ def _count_own_rounds(loop: ir.For) -> float:
 
 def is_single(loop: ir.While) -> bool:
     """Whether a loop has one round at most: one that is left by jumps, as `break` would an `if`."""
-    return bool(loop.body) and isinstance(loop.body[-1], ir.Break) and not _has_jump(loop.body, ir.Continue)
+    return bool(loop.body) and isinstance(loop.body[-1], ir.Break) and not has_jump(loop.body, ir.Continue)
 
 
-def _has_jump(block: ir.Block, kind: type[ir.Statement]) -> bool:
+def has_jump(block: ir.Block, kind: type[ir.Statement]) -> bool:
     """Whether a block has jumps of the loop that it is the body of."""
     return any(
         isinstance(statement, kind)
         or (
             not isinstance(statement, (ir.For, ir.While))
-            and any(_has_jump(inner, kind) for inner in ir.blocks_of(statement))
+            and any(has_jump(inner, kind) for inner in ir.blocks_of(statement))
         )
         for statement in block
     )
@@ -209,7 +209,7 @@ class _Rewriting:
             step = (make.assign(known, make.cast(holds, uint32), loc),)
             holds = make.is_nonzero(make.read(known))
         declared, stays, leave = self._flag("left", loc)
-        if _has_jump(body, ir.Break) or _has_jump(body, ir.Return):
+        if has_jump(body, ir.Break) or has_jump(body, ir.Return):
             before = (declared, *before)
             always = holds.op is ir.Op.LITERAL and holds.value is True
             holds = stays if always else make.logical("&&", stays, holds)
@@ -220,7 +220,7 @@ class _Rewriting:
         """Return a loop, and what follows it: the test whether it has ended by itself."""
         before, holds, body, leave = parts.before, parts.holds, parts.body, parts.leave
         after: ir.Block = ()
-        if _has_jump(body, ir.Return):
+        if has_jump(body, ir.Return):
             declared, still, returns = self._flag("returned", loc)
             before = (*before, declared)
             after = (make.when(make.negate(still), ir.Return(loc), loc=loc),)
@@ -229,9 +229,9 @@ class _Rewriting:
         if copies:
             skip = ir.Register(self._names.claim_number("skips"), bool_)
             once: ir.Block = (*_without_jumps(body, leave, parts.stays, skip),)
-            if _has_jump(body, ir.Continue):
+            if has_jump(body, ir.Continue):
                 once = (ir.Declare(skip, make.truth(False), loc), *once)
-            is_left = parts.step and _has_jump(body, ir.Break)
+            is_left = parts.step and has_jump(body, ir.Break)
             once += (make.when(parts.stays, *parts.step, loc=loc),) if is_left else parts.step
             number = ir.Register(self._names.claim_number("round"), uint32, counter=True)
             round_ = make.when(holds, *once, loc=loc)
@@ -355,7 +355,7 @@ def _without_jumps(block: ir.Block, leave: ir.Block, stays: ir.Expr, skip: ir.Re
             return (*out, *leave)
         if isinstance(statement, ir.Continue):
             return (*out, make.assign(skip, make.truth(True), statement.loc))
-        breaks, continues = (_has_jump((statement,), kind) for kind in (ir.Break, ir.Continue))
+        breaks, continues = (has_jump((statement,), kind) for kind in (ir.Break, ir.Continue))
         if not (breaks or continues):
             out.append(statement)
             continue

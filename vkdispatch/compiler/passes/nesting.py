@@ -30,7 +30,7 @@ from vkdispatch.compiler.analyses.contents import contents, find_operations, rem
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import assign, is_nonzero, is_zero, read, uint, when, zero
-from vkdispatch.compiler.passes.loop_limits import is_single, replace_registers
+from vkdispatch.compiler.passes.loop_limits import has_jump, is_single, replace_registers
 
 _Jump = type[ir.Statement] | tuple[type[ir.Statement], ...]
 
@@ -84,7 +84,7 @@ class _Depths:
         first = 0 if isinstance(statement, ir.Scope) else 2 if isinstance(statement, ir.Switch) else 1
         chain = isinstance(statement, ir.If) or (
             isinstance(statement, ir.Switch)
-            and any(isinstance(inner, ir.Break) for inner in ir.walk((statement,)))
+            and any(has_jump(inner, ir.Break) for inner in ir.blocks_of(statement))
         )
         last = len(statement.branches) - 1 if isinstance(statement, ir.If) else len(ir.blocks_of(statement))
         deepest = 0, statement.loc
@@ -192,7 +192,7 @@ def flatten(kernel: ir.Kernel) -> ir.Kernel:
         return kernel
 
 
-# ---- expressions ---------------------------------------------------------------------------------
+# ---- Deep conditional expressions as statements ----------------------------------------------------------
 
 
 class _Selections:
@@ -252,7 +252,7 @@ def _has_zero(expr: ir.Expr) -> bool:
     return is_scalar(kind) or is_vector(kind) or is_complex(kind) or is_matrix(kind)
 
 
-# ---- jumps ---------------------------------------------------------------------------------------
+# ---- Many jumps as flags ---------------------------------------------------------------------------------
 
 
 class _Jumps:
@@ -313,8 +313,8 @@ class _Jumps:
             register: at for at, group in enumerate(groups) for register in _find_registers((tuple(group),))
         }
         for at, group in enumerate(groups[1:], 1):
-            used = {id(part.register) for part in group if isinstance(part, ir.Declare)}
-            later = {register for register in used if last.get(register, at) > at}
+            declared = {id(part.register) for part in group if isinstance(part, ir.Declare)}
+            later = {register for register in declared if last.get(register, at) > at}
             body = tuple(outside.move(statement, later) for statement in group)
             if body:
                 out.append(when(is_zero(read(flag)), *body, loc=body[0].loc))
@@ -370,7 +370,7 @@ def _find_registers(blocks: Iterable[ir.Block]) -> set[int]:
     }
 
 
-# ---- statements ----------------------------------------------------------------------------------
+# ---- Deep blocks behind the statements that they end -----------------------------------------------------
 
 
 class _Nests:

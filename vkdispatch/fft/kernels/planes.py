@@ -15,7 +15,6 @@ from vkdispatch.fft.plan.stages import Split, Stage, add, hold, multiply
 from vkdispatch.fft.trace.transform import (
     FFTRegisters,
     SharedLines,
-    cast,
     guard,
     move_in_parts,
     transform,
@@ -89,11 +88,11 @@ class PlaneSteps:
 
     def load(self, index: Any) -> Any:
         """Return a value of the buffer."""
-        return cast(self.buffer[index], self.plan.compute_type)
+        return self.buffer[index].to_dtype(self.plan.compute_type)
 
     def store(self, index: Any, value: Any) -> None:
         """Write a value into the buffer."""
-        self.buffer[index] = cast(value, self.kind)
+        self.buffer[index] = value.to_dtype(self.kind)
 
     def normalize(self, values: Sequence[Any]) -> list[Any]:
         """Return values divided by the number of a plane's values."""

@@ -26,7 +26,6 @@ from vkdispatch.fft.trace.line_kernel import Place, buffer_of
 from vkdispatch.fft.trace.transform import (
     FFTRegisters,
     SharedLines,
-    cast,
     guard,
     host_type,
     multiply_by_i,
@@ -88,11 +87,11 @@ class _Lines:
 
     def load(self, index: Any) -> Any:
         """Return a value of the buffer in a register."""
-        return hold(cast(self.buffer[index], self.compute_type))
+        return hold(self.buffer[index].to_dtype(self.compute_type))
 
     def store(self, index: Any, value: Any) -> None:
         """Write a value into the buffer."""
-        self.buffer[index] = cast(value, self.kind)
+        self.buffer[index] = value.to_dtype(self.kind)
 
     def root(self, index: Any) -> Any:
         """Return exp(-2 pi i index / n)."""

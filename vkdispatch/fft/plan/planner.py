@@ -22,8 +22,8 @@ class Planner:
     real_few_threads
         Real lines of fewer invocations are written in the order of memory.
     lengths_of_pass
-        For lines that take several passes: lengths of a pass, tried in order, up to which one invocation
-        holds a whole line; empty on GPUs.
+        Lengths up to which one invocation holds a whole line of a pass, for lines of several passes: tried in
+        order, the largest only where that saves a pass; empty on GPUs.
     chunk
         Bytes that several passes transform at once.
     largest_table

@@ -18,7 +18,7 @@ from vkdispatch.compiler.ir.location import located
 from vkdispatch.fft.arguments import require_complex
 from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.fft.plan.stages import add, multiply
-from vkdispatch.fft.trace.transform import cast, guard
+from vkdispatch.fft.trace.transform import guard
 from vkdispatch.shader.map import MappingFunction
 
 # The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
@@ -316,11 +316,11 @@ class GlobalWriteOp(_GlobalOp):
         index = self.io_index if io_index is None else io_index
         kind = buffer.var_type
         if is_scalar(kind):
-            buffer[index] = cast(value.real, kind)
+            buffer[index] = value.real.to_dtype(kind)
         elif self.r2c and self.inverse:
-            buffer[index // 2][index % 2] = cast(value.real, component_type(kind))
+            buffer[index // 2][index % 2] = value.real.to_dtype(component_type(kind))
         elif is_complex(kind):
-            buffer[index] = cast(value, kind)
+            buffer[index] = value.to_dtype(kind)
         else:
             buffer[index] = vc.to_dtype(kind, value.real, value.imag)
 
@@ -332,7 +332,7 @@ class GlobalTransposedWriteOp(GlobalWriteOp):
 def _complex_element(buffer: Any, index: Any, kind: DType) -> Any:
     value = buffer[index]
     if is_complex(value.var_type):
-        return cast(value, kind)
+        return value.to_dtype(kind)
     if is_scalar(value.var_type):
         return vc.to_dtype(kind, value, 0)
     return vc.to_dtype(kind, value[0], value[1])

@@ -21,12 +21,6 @@ from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
 from vkdispatch.fft.plan.planner import find_planner
 from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
 
-
-def cast(value: Any, kind: DType) -> Any:
-    """Return a value, converted to a dtype unless it has it."""
-    return value if value.var_type is kind else value.to_dtype(kind)
-
-
 # ---- Discrete Fourier transforms of a few values that one invocation holds in registers ------------------
 #
 # Composite lengths are split into coprime factors by the Good-Thomas mapping, which needs no twiddle
@@ -509,7 +503,7 @@ class _Twiddled(Sequence[Any]):
             return value
         # twiddle factors never have half precision
         turned = value * self._powers[index]
-        return hold(cast(turned, value.var_type))
+        return hold(turned.to_dtype(value.var_type))
 
 
 class _Factors:

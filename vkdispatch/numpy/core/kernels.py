@@ -155,8 +155,9 @@ def convert(value: Any, source: memory.Kind, target: memory.Kind, index: Any = N
         return value != 0
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
         # as C compilers for the host do: by way of a wider integer, of which the low bits stay
-        wide = vc.to_dtype(dt.int32, value) if target.itemsize < 4 or target.kind == "i" else None
-        if wide is None:
+        if target.itemsize < 4 or target.kind == "i":
+            wide = vc.to_dtype(dt.int32, value)
+        else:
             negative = vc.to_dtype(dt.uint32, vc.to_dtype(dt.int32, value))
             wide = vc.select(value < 0, negative, vc.to_dtype(dt.uint32, value))
         return wrap_integer(vc.to_dtype(computed, wide), kind)
@@ -295,9 +296,9 @@ _plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
+    steps, _, _, count, is_narrow = key
     stored, numbers, record = _body(key)
     annotations = [*(buffer[kind] for kind in stored), *(constant[kind] for kind in numbers)]
-    count = key[3]
 
     def body(result: Any, *variables: Any) -> None:
         index = vc.global_invocation_id().x
@@ -306,11 +307,11 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
         result[place if has_target else index] = value
 
     names = [f"x{i}" for i in range(len(annotations))]
-    behind = len(_number_types(key[0])) + _count_multipliers(count, key[4])
+    behind = len(_number_types(steps)) + _count_multipliers(count, is_narrow)
     sizes = names[len(names) - count - behind :][:count]
     arguments = [("result", buffer[memory.kernel_type(dtype)]), *zip(names, annotations, strict=True)]
     extent = " * ".join(sizes) if has_target else "result.size"
-    return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
+    return trace_kernel(_name(steps), body, arguments, _GROUP, exec_size=extent)
 
 
 @lru_cache(_MAX_KERNELS)

@@ -9,17 +9,15 @@ from vkdispatch.base import dtype, errors
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
+from vkdispatch.base.dtype import DType, component_type, is_cooperative, is_float_dtype
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.description import ShaderDescription, ShaderSource
 from vkdispatch.compiler import forms, ir
 from vkdispatch.compiler.analyses.contents import Usage, packed_buffers, reaches_elements, remember, usage
 from vkdispatch.compiler.analyses.joint_flow import is_barrier
 from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
-from vkdispatch.compiler.forms import INT64, Variant, emulates
+from vkdispatch.compiler.forms import Variant, emulates
 from vkdispatch.compiler.glsl import emulation
-from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, usage_by_lanes
-from vkdispatch.compiler.ir import ImageBinding, Kernel
 from vkdispatch.compiler.ir.location import located, pause_collection, warn, warn_once_each
 from vkdispatch.compiler.passes.bounds import keeps_workgroups
 from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
@@ -54,10 +52,15 @@ SUBGROUP_BITS = {
     "quad": 0x80,
 }
 _ORDERING = frozenset(
-    (
-        *("memoryBarrier", "memoryBarrierBuffer", "memoryBarrierShared", "memoryBarrierImage"),
-        *("groupMemoryBarrier", "atomicLoad", "atomicStore"),
-    )
+    [
+        "memoryBarrier",
+        "memoryBarrierBuffer",
+        "memoryBarrierShared",
+        "memoryBarrierImage",
+        "groupMemoryBarrier",
+        "atomicLoad",
+        "atomicStore",
+    ]
 )
 _FLOAT_ATOMICS = {"atomicAdd": "AtomicAdd", "atomicMin": "AtomicMinMax", "atomicMax": "AtomicMinMax"}
 
@@ -125,16 +128,16 @@ def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
     if "cooperativeMatrix" not in device.features:
         return "cooperative matrices (cooperativeMatrix of VK_KHR_cooperative_matrix)"
     if emulation.has_bfloat16_matrices(used):
-        if any(component_type(kind) is float16 for kind in used.dtypes):
+        if any(component_type(kind) is dtype.float16 for kind in used.dtypes):
             return "float16 in kernels with cooperative matrices of bfloat16"
         if "shaderBFloat16CooperativeMatrix" not in device.features:
             return "cooperative matrices of bfloat16 (shaderBFloat16CooperativeMatrix)"
-    needed = ["cooperativeMatrixTensorAddressing"] if used.windows else []
     for kind in sorted(matrices, key=lambda each: each.name):
         if not _is_matrix_supported(kind, device):
             return f"a {kind.name} among its products (DeviceInfo.cooperative_matrices)"
-    lacking = [name for name in needed if name not in device.features]
-    return f"windows of matrices ({lacking[0]} of VK_NV_cooperative_matrix2)" if lacking else None
+    if used.windows and "cooperativeMatrixTensorAddressing" not in device.features:
+        return "windows of matrices (cooperativeMatrixTensorAddressing of VK_NV_cooperative_matrix2)"
+    return None
 
 
 def _is_matrix_supported(kind: Any, device: DeviceInfo) -> bool:
@@ -286,7 +289,7 @@ def _takes_short_arguments(info: DeviceInfo) -> bool:
 
 def can_pack(kernel: ir.Kernel, lacks: frozenset[str]) -> bool:
     """Whether a kernel accesses buffers that would be packed only by loads and stores of elements."""
-    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, forms.Variant(lacks=lacks)))
+    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
 # ---- What a kernel requires of a device: checked before the driver sees the kernel -----------------------
@@ -314,7 +317,7 @@ def check_shared_memory(
 
 def _count_shared_bytes(kind: DType, lacks: frozenset[str]) -> int:
     """Return the bytes of a value in shared memory, where emulated 16-bit types take 32 bits."""
-    small = dtype.component_type(kind).item_size == 2 and emulates(kind, lacks)
+    small = component_type(kind).item_size == 2 and emulates(kind, lacks)
     return kind.item_size * (2 if small else 1)
 
 
@@ -333,19 +336,21 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     """
     kernel = description.kernel
     usage_ = usage(kernel)
-    used = {dtype.component_type(kind) for kind in usage_.dtypes}
+    used = {component_type(kind) for kind in usage_.dtypes}
     if not can_pack(kernel, lacks):
-        names = ", ".join(sorted(lacks - REPLACED))
+        names = ", ".join(sorted(lacks - emulation.REPLACED))
         raise errors.UnsupportedError(
             f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
             "elements are packed in words, which code in GLSL and cooperative matrices do not reach; use a "
             "dtype of 32 bits"
         )
-    emulated = {kind for kind in used if emulates(kind, lacks)} if can_emulate(kernel, lacks) else set()
+    emulated: set[DType] = set()
+    if emulation.can_emulate(kernel, lacks):
+        emulated = {kind for kind in used if emulates(kind, lacks)}
     for device in context.device_infos:
         # Operations come first: emulation does not help if the operation of a type is missing.
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
-        missing = find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
+        missing = find_missing_operation(emulation.usage_by_lanes(called, kernel, lacks), device)
         if missing:
             raise errors.UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
@@ -353,7 +358,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
                 error = _make_unsupported(who, device, name + _name_argument(description, kinds))
                 error._dtypes = kinds
                 raise error
-        images = [r.dtype for r in kernel.resources if isinstance(r, ImageBinding) and r.storage]
+        images = [r.dtype for r in kernel.resources if isinstance(r, ir.ImageBinding) and r.storage]
         pairs = any(dtype.component_count(kind) == 2 for kind in images)
         if pairs and not device.storage_image_extended_formats:
             raise _make_unsupported(who, device, "storage images of two channels")
@@ -361,12 +366,12 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
         _warn_of_waiting(kernel)
 
 
-def fills_tiles(kernel: Kernel) -> bool:
+def fills_tiles(kernel: ir.Kernel) -> bool:
     """Whether a kernel fills shared memory in a loop, so that missing invocations leave gaps in it."""
     return keeps_workgroups(kernel) and bool(find_tile_stores(kernel))
 
 
-def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
+def warn_of_gaps(kernel: ir.Kernel, extent: Extent, local_size: Extent) -> None:
     """Warn of an incomplete workgroup whose shared memory has gaps; see `fills_tiles`."""
     warn(
         f"exec_size {extent} leaves a workgroup of {local_size} incomplete. Invocations beyond it store "
@@ -377,7 +382,7 @@ def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
     )
 
 
-def _warn_of_waiting(kernel: Kernel) -> None:
+def _warn_of_waiting(kernel: ir.Kernel) -> None:
     locs = [statement.loc for statement in find_waits_in_loops(kernel) if statement.loc is not None]
     warn_once_each(
         "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "
@@ -391,7 +396,7 @@ def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> st
     """Return a clause that names the first argument of one of these types, or ""."""
     for info in description.shader_arg_infos:
         dtypes = (*(() if info.dtype is None else (info.dtype,)), *info.member_dtypes)
-        if not info.reinterpreted and any(dtype.component_type(kind) in kinds for kind in dtypes):
+        if not info.reinterpreted and any(component_type(kind) in kinds for kind in dtypes):
             return f", which {info.name!r} is of"
     return ""
 
@@ -484,7 +489,7 @@ def generate_code(kernel: KernelSource, context: Context, local_size: Extent, va
     return KernelCode(source, spirv, types, variant, slots, layout, places, kernel.observed, times, form)
 
 
-def adapt_kernel(who: str, kernel: Kernel, context: Context) -> Kernel:
+def adapt_kernel(who: str, kernel: ir.Kernel, context: Context) -> ir.Kernel:
     """Return the form of a kernel for the devices of a context. Raises UnsupportedError if there is none."""
     return _fit_nesting(who, without_float_atomics(kernel, context.device_infos), context)
 
@@ -492,10 +497,10 @@ def adapt_kernel(who: str, kernel: Kernel, context: Context) -> Kernel:
 def adapt_variant(variant: Variant, lacks: frozenset[str]) -> Variant:
     """Return a variant that does without what devices lack."""
     # addresses are integers of 64 bits
-    return replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
+    return replace(variant, lacks=lacks - {forms.INT64} if variant.addressed else lacks)
 
 
-def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
+def _fit_nesting(who: str, kernel: ir.Kernel, context: Context) -> ir.Kernel:
     """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
     if is_flat(kernel) or not any(info.is_llvmpipe() for info in context.device_infos):
         return kernel
