@@ -56,7 +56,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         raise ArgumentValueError("x: expected at least one axis")
     place = manipulation.parse_axis(axis, array.ndim)
     if n == 0:
-        return array.copy()
+        return array
     parts = [array]
     for name, value in (("prepend", prepend), ("append", append)):
         if value is None:
