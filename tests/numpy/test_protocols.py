@@ -165,6 +165,50 @@ def test_at_counts_indices_as_often_as_they_occur(ufunc: np.ufunc, index: Any, v
     np.testing.assert_array_equal(whole.numpy()[:, 1::2], H)
 
 
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.maximum])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("int64", "int8"),
+        ("int64", "int64"),
+        ("uint8", "uint8"),
+        ("float64", "float16"),
+        ("float32", "float32"),
+        ("float64", "int32"),
+        ("complex64", "complex64"),
+        ("int32", "scalar"),
+        ("float32", "scalar"),
+    ],
+)
+@pytest.mark.parametrize(("size", "count"), [(7, 300), (1000, 3)])
+def test_at_computes_in_the_common_dtype(ufunc: Any, kind: str, values: str, size: int, count: int) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 9, size).astype(kind)
+    index = rng.integers(-size, size, count)
+    value: Any = 3 if values == "scalar" else (rng.integers(1, 125, count) * 1.0).astype(values)
+    if ufunc is np.multiply and values != "scalar":
+        value = (value > 60).astype(values)
+    wanted, found = x.copy(), vnp.asarray(x)
+    with np.errstate(all="ignore"):
+        ufunc.at(wanted, index, value)
+    ufunc.at(found, vnp.asarray(index), vnp.asarray(value) if values != "scalar" else value)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+
+
+def test_sums_at_of_numbers_that_are_not_finite() -> None:
+    values = np.array([1, np.inf, -np.inf, np.inf, np.nan, 2, 3], np.float32)
+    index = np.array([0, 1, 2, 3, 4, 5, 5])
+    for scale in (1, -1):
+        wanted, found = np.arange(6, dtype=np.float32), vnp.arange(6, dtype=np.float32)
+        np.add.at(wanted, index, values * scale)
+        vnp.add.at(found, vnp.asarray(index), vnp.asarray(values * scale))
+        np.testing.assert_array_equal(found.numpy(), wanted)
+        with np.errstate(all="ignore"):
+            np.add.at(wanted, index, np.inf)
+        vnp.add.at(found, vnp.asarray(index), np.inf)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
 def test_at_of_many() -> None:
     random = np.random.default_rng(3)
     index, values = random.integers(-5, 5, 3000), random.integers(0, 99, 3000)

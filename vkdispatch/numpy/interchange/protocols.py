@@ -1,6 +1,7 @@
 """NumPy's protocols: its ufuncs and functions with arrays, and the methods `at` and `reduceat`."""
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from vkdispatch.numpy.basics.reductions import accumulate, final_shape
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import CONVERT, Array, check_cast, describe, namespace, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, asnumpy
+from vkdispatch.numpy.core.memory import has_float64
+from vkdispatch.numpy.counting import count_numbers
 from vkdispatch.numpy.searching import argsort, searchsorted, sort
 
 # ---- Updates at indices, and reductions between them: the methods `at` and `reduceat` of ufuncs ----------
@@ -45,8 +48,8 @@ _TRUTHS = ("logical_and", "logical_or", "logical_xor")
 def update_at(name: str, x: Array, index: Any, values: Any) -> None:
     """Set `x[index]` to a ufunc of it and of values; indices that occur several times count several times.
 
-    See `numpy.ufunc.at`. Several values for one place are combined in pairs, so that floats may differ from
-    NumPy's in their last bits.
+    See `numpy.ufunc.at`. Several values for one place are combined first: sums of real numbers exactly, others
+    in pairs. Floats may differ from NumPy's in their last bits.
 
     Raises
     ------
@@ -67,6 +70,16 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
     places = reshape(places, (-1,))
     if not places.size:
         return
+    if name not in _TRUTHS:
+        data = data.astype(_computed_kind(name, x, given), copy=False)
+    if _COMBINING[name] == "add" and _has_exact_sums(x, data, given):
+        one = data if given.size > 1 else None
+        sums = count_numbers(places, one, x.size).astype(data.dtype)
+        with _open_flat(x) as flat:
+            result = function(flat, sums if one is not None else sums * data[0])
+            check_cast(result.dtype, flat.dtype, f"np.{name}.at")
+            flat[...] = result
+        return
     order = argsort(places)
     places, data = places[order], data[order]
     rank = _ranks(places)
@@ -79,6 +92,26 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
         places, rank = places[is_first], rank[is_first] // 2
     with _open_flat(x) as flat:
         _set(name, flat, places, function(flat[places], data))
+
+
+def _computed_kind(name: str, x: Array, values: Array) -> "np.dtype[Any]":
+    """Return the dtype with which a ufunc computes."""
+    kinds = getattr(np, name).resolve_dtypes((x.dtype, values.dtype, None))
+    return kinds[1]  # type: ignore[no-any-return]
+
+
+# Places for each value up to which sums of all places take less time than those of the places that occur.
+_MAX_PLACES = 16
+_MAX_EXACT = 1 << 21  # values of 32 bits of which float64 holds the sum
+
+
+def _has_exact_sums(x: Array, data: Array, given: Array) -> bool:
+    """Whether histograms add up the values of each place."""
+    if data.dtype.kind not in "iuf" or x.size > _MAX_PLACES * data.size or not has_float64():
+        return False
+    if given.size == 1:
+        return data.dtype.kind != "f" or math.isfinite(given.item())
+    return data.dtype.kind == "f" or (given.dtype.itemsize <= 4 and data.size <= _MAX_EXACT)
 
 
 @contextmanager
