@@ -167,21 +167,22 @@ def test_at_counts_indices_as_often_as_they_occur(ufunc: np.ufunc, index: Any, v
 
 @pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.maximum])
 @pytest.mark.parametrize(
-    ("kind", "values"),
+    "kinds",
     [
-        ("int64", "int8"),
-        ("int64", "int64"),
-        ("uint8", "uint8"),
-        ("float64", "float16"),
-        ("float32", "float32"),
-        ("float64", "int32"),
-        ("complex64", "complex64"),
-        ("int32", "scalar"),
-        ("float32", "scalar"),
+        "int64,int8",
+        "int64,int64",
+        "uint8,uint8",
+        "float64,float16",
+        "float32,float32",
+        "float64,int32",
+        "complex64,complex64",
+        "int32,scalar",
+        "float32,scalar",
     ],
 )
 @pytest.mark.parametrize(("size", "count"), [(7, 300), (1000, 3)])
-def test_at_computes_in_the_common_dtype(ufunc: Any, kind: str, values: str, size: int, count: int) -> None:
+def test_at_computes_in_the_common_dtype(ufunc: Any, kinds: str, size: int, count: int) -> None:
+    kind, values = kinds.split(",")
     rng = np.random.default_rng(1)
     x = rng.integers(0, 9, size).astype(kind)
     index = rng.integers(-size, size, count)

@@ -48,8 +48,8 @@ _TRUTHS = ("logical_and", "logical_or", "logical_xor")
 def update_at(name: str, x: Array, index: Any, values: Any) -> None:
     """Set `x[index]` to a ufunc of it and of values; indices that occur several times count several times.
 
-    See `numpy.ufunc.at`. Several values for one place are combined first: sums of real numbers exactly, others
-    in pairs. Floats may differ from NumPy's in their last bits.
+    See `numpy.ufunc.at`. Several values for one place are combined first: sums of real numbers exactly,
+    others in pairs. Floats may differ from NumPy's in their last bits.
 
     Raises
     ------
