@@ -1137,6 +1137,10 @@ def serve_expressions(
     show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
+    kernels: dict[Any, tuple[Any, Any]],
+    parts: tuple[Any, ...],
+    graphs: Any,
+    profiles: list[Any],
 ) -> None:
     """Set what expressions call.
 
@@ -1377,8 +1381,8 @@ def launch_program(
 ) -> bool:
     """Launch the kernel of a program with memory as arguments. False if it cannot be: a call says why."""
 
-def compute_plain(program: Program, dtype: np.dtype[Any], kernels: dict[Any, tuple[Any, Any]]) -> View | None:
-    """Compute a plain program, or return None.
+def compute_plain(program: Program, dtype: np.dtype[Any]) -> View | None:
+    """Compute a plain program by a kernel that is known, or return None."""
 
-    kernels: kernels and the `vd` dtypes of their results, by steps and kinds.
-    """
+def evaluate_known(value: Node | View) -> View | None:
+    """Return the view with the values of an expression; None if the checking path has to compute them."""

@@ -14,6 +14,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
+from tests.numpy.both import check_evaluations
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core import expressions, kernels
@@ -36,6 +37,7 @@ def copy_out(data: vc.Buff[vc.f32], out: vc.Buff[vc.f32]) -> None:  # type: igno
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Sizes of the expressions that are computed, in nodes."""
+    check_evaluations(monkeypatch)
     found: list[int] = []
     (compute,) = expressions._computing
 
@@ -427,6 +429,7 @@ def test_too_large_results_name_their_line() -> None:
 
 def test_a_failed_evaluation_succeeds_later(monkeypatch: pytest.MonkeyPatch) -> None:
     y = array() + 1
+    check_evaluations(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(expressions, "_computing", [lambda *_: (_ for _ in ()).throw(MemoryError("no room"))])
         with pytest.raises(MemoryError, match=r"no room, in add\(\) at"):

@@ -8,6 +8,7 @@ import pytest
 
 import numpy as np
 import vkdispatch.numpy as vnp
+from tests.numpy.both import check_evaluations
 from vkdispatch.numpy.core import expressions, kernels
 from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning
 from vkdispatch.numpy.linalg import solving as triangles
@@ -81,6 +82,7 @@ def test_transposed_matrices_are_multiplied_where_they_lie(monkeypatch: pytest.M
     def refuse(*arguments: Any) -> Any:
         raise AssertionError("a copy is made")
 
+    check_evaluations(monkeypatch)
     monkeypatch.setattr(expressions, "_computing", [refuse])
     monkeypatch.setattr(kernels, "_compute_program", refuse)
     found = x.T @ y

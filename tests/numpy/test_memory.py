@@ -9,6 +9,7 @@ import pytest
 import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
+from tests.numpy.both import check_evaluations
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.numpy.core import expressions
 
@@ -30,6 +31,7 @@ def real(*shape: int) -> Any:
 @pytest.fixture
 def peak(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., float]]:
     """Return the most memory that a program takes beyond its arguments at any time, in arrays."""
+    check_evaluations(monkeypatch)
     most = [0]
     allocate = Buffer._allocate
     (compute,) = expressions._computing

@@ -13,7 +13,7 @@ import pytest
 import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
-from tests.numpy.both import run_texts
+from tests.numpy.both import check_evaluations, run_texts
 from vkdispatch.numpy.core import expressions
 
 
@@ -44,6 +44,7 @@ def test_expressions_are_reduced_where_they_are_read(monkeypatch: pytest.MonkeyP
     def refuse(*arguments: Any) -> Any:
         raise AssertionError("a temporary array is computed")
 
+    check_evaluations(monkeypatch)
     monkeypatch.setattr(expressions, "_computing", [refuse])
     found = [vnp.sum(y * z + 1, axis=axis) for axis in (None, 1, (0, 2), (1, 3))]
     found.append(vnp.max(vnp.abs(y - z), axis=-1))

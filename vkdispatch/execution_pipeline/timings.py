@@ -61,7 +61,7 @@ class KernelFacts:
 _MAX_SOURCES = 3
 _lock = threading.Lock()
 _known: weakref.WeakValueDictionary[int, KernelFacts] = weakref.WeakValueDictionary()
-_held: list[dict[int, KernelFacts]] = []
+holders: list[dict[int, KernelFacts]] = []
 
 
 def register_facts(plan: ComputePlan, facts: KernelFacts) -> None:
@@ -70,13 +70,13 @@ def register_facts(plan: ComputePlan, facts: KernelFacts) -> None:
     number = plan._native.id
     with _lock:
         _known[number] = facts
-        for holder in _held:
+        for holder in holders:
             holder[number] = facts
 
 
 def is_held() -> bool:
     """Whether a profile is running."""
-    return bool(_held)
+    return bool(holders)
 
 
 def note_source(plan: ComputePlan, source: str) -> None:
@@ -86,7 +86,7 @@ def note_source(plan: ComputePlan, source: str) -> None:
     """
     number = plan._native.id
     with _lock:
-        for holder in _held:
+        for holder in holders:
             facts = holder.get(number)
             if facts is None:
                 continue
@@ -101,14 +101,14 @@ def hold() -> dict[int, KernelFacts]:
     """Return the known facts by number of the plan. New ones are added to the result until `release`."""
     with _lock:
         holder = dict(_known)
-        _held.append(holder)
+        holders.append(holder)
         return holder
 
 
 def release(holder: dict[int, KernelFacts]) -> None:
     """Stop adding facts to a result of `hold`."""
     with _lock:
-        _held[:] = [other for other in _held if other is not holder]
+        holders[:] = [other for other in holders if other is not holder]
 
 
 # ---- Records of timed work: which kernel ran when, and how many bytes it moved ---------------------------

@@ -8,8 +8,10 @@ from typing import Any
 from weakref import ref
 
 from vkdispatch.base.buffer import Buffer, OversizedBufferError, function_buffer
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
+from vkdispatch.execution_pipeline import timings
 from vkdispatch.execution_pipeline.command_graph import current, pause_recording
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.memory import Kind, View, refuse_recording
@@ -117,6 +119,10 @@ def _find_whole(value: Node) -> Node | None:
     return None if is_alone else whole
 
 
+# Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
+# the result's elements: what is looked up most.
+plain_kernels: dict[tuple[Any, ...], tuple[Any, DType]] = {}
+
 # What computes a program into a view; the module of kernels sets it.
 _computing: list[Callable[[Program, Kind, View | None, Node | None], View]] = []
 
@@ -179,8 +185,9 @@ def evaluate(value: Value) -> View:
     VkDispatchError, MemoryError
         They cannot be computed; the message names the operation and its line.
     """
-    if type(value) is View:
-        return value
+    known = native.evaluate_known(value)
+    if known is not None:
+        return known
     assert isinstance(value, Node)
     if value.result is None:
         refuse_recording()
@@ -349,6 +356,10 @@ native.serve_expressions(
     show=lambda node: shown_view(node) or evaluate(node),
     shrink=_shrink,
     trim=_trim,
+    kernels=plain_kernels,
+    parts=(REAL, IMAG),
+    graphs=current,
+    profiles=timings.holders,
 )
 
 

@@ -287,11 +287,6 @@ def _body(key: Any) -> tuple[_Types, _Types, Callable[[Any, Sequence[Any]], tupl
     return stored, (*constants, *numbers), record
 
 
-# Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
-# the result's elements: what is looked up most.
-_plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
-
-
 @store_results
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
@@ -345,7 +340,7 @@ def _compute_program(
     """Compute a program into a view or into new memory; `node` is its expression."""
     memory.refuse_recording()
     if target is None:
-        known = None if is_held() else compute_plain(program, kind, _plain_kernels)
+        known = None if is_held() else compute_plain(program, kind)
         if known is not None:
             return known
         context = program.views[0].storage.context if program.views else get_context()
@@ -356,9 +351,9 @@ def _compute_program(
             kernel = _store_kernel(plan.key, kind.num, False)
             _launch(kernel, target.storage, program, plan, node)
             if program.is_plain and program.size < _MAX_FAST:
-                if len(_plain_kernels) >= _MAX_KERNELS:
-                    _plain_kernels.clear()
-                _plain_kernels[plan.key[:2]] = kernel, target.storage.var_type
+                if len(expressions.plain_kernels) >= _MAX_KERNELS:
+                    expressions.plain_kernels.clear()
+                expressions.plain_kernels[plan.key[:2]] = kernel, target.storage.var_type
         return target
     if target.size == 0:
         return target
