@@ -132,6 +132,27 @@ def test_results_may_be_views_of_arguments() -> None:
         assert back[:, 0].tolist() == [4, 5, 6, 7]
 
 
+def test_parts_of_an_argument_are_views() -> None:
+    for number in range(4):
+        x = vnp.arange(12.0).reshape(3, 4) + number
+        low, high = vnp.split(x, 2, axis=1)
+        low[...] = -1
+        x[0, 3] = 9
+        assert x[:, :2].tolist() == [[-1, -1]] * 3
+        assert high[0].tolist() == [2 + number, 9]
+
+
+def test_comparisons_of_whole_arrays() -> None:
+    x = vnp.asarray([1.0, np.nan, 3.0])
+    for last in (3.0, 4.0, 3.0 + 1e-9, 3.0):
+        y = vnp.asarray([1.0, np.nan, last])
+        assert vnp.allclose(x, y, equal_nan=True) == (last != 4)
+        assert not vnp.allclose(x, y)
+        assert vnp.array_equal(x, y, equal_nan=True) == (last == 3)
+        assert vnp.array_equiv(x[::2], y[::2]) == (last == 3)
+        assert not vnp.array_equal(x, y)
+
+
 def test_indices_that_are_out_of_bounds_raise_each_time() -> None:
     x = vnp.arange(10.0)
     for index in ([1, 2], [3, 4], [5, 60], [7, 8], [70, 1]):

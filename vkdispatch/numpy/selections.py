@@ -19,7 +19,7 @@ from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.conversion import require_choice, to_array
 from vkdispatch.numpy.core.memory import default_complex
-from vkdispatch.numpy.core.repeating import repeat_calls
+from vkdispatch.numpy.core.repeating import repeat_calls, repeat_reductions
 from vkdispatch.numpy.indexing import nonzero
 from vkdispatch.numpy.searching import argsort, isin, sort, take, unique
 
@@ -119,7 +119,20 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
     >>> vnp.allclose(vnp.asarray([1.0, 2.0]), vnp.asarray([1.0, 2.0 + 1e-9]))
     True
     """
-    return bool(all_of(isclose(to_array(a, "a"), to_array(b, "b"), rtol, atol, equal_nan)))
+    return bool(_are_close(to_array(a, "a"), to_array(b, "b"), rtol, atol, equal_nan))
+
+
+@repeat_reductions
+def _are_close(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    return all_of(isclose(a, b, rtol, atol, equal_nan))
+
+
+@repeat_reductions
+def _are_equal(x: Array, y: Array, equal_nan: bool) -> Array:
+    same = x == y
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        same = same | (isnan(x) & isnan(y))
+    return all_of(same)
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
@@ -131,12 +144,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     True
     """
     x, y = to_array(a1, "a1"), to_array(a2, "a2")
-    if x.shape != y.shape:
-        return False
-    same = x == y
-    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
-        same = same | (isnan(x) & isnan(y))
-    return bool(all_of(same))
+    return x.shape == y.shape and bool(_are_equal(x, y, equal_nan))
 
 
 def array_equiv(a1: Any, a2: Any) -> bool:
@@ -152,7 +160,7 @@ def array_equiv(a1: Any, a2: Any) -> bool:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return False
-    return bool(all_of(x == y))
+    return bool(_are_equal(x, y, False))
 
 
 def iscomplex(x: Any) -> Array:

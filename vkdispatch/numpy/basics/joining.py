@@ -202,6 +202,7 @@ def column_stack(arrays: Sequence[Any]) -> Array:
     return concatenate([x if x.ndim >= 2 else manipulation.reshape(x, (-1, 1)) for x in parts], axis=1)
 
 
+@repeat_calls
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the parts of an array along an axis: views. See `numpy.unstack`.
 
@@ -214,6 +215,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(array[i] for i in range(array.shape[0]))
 
 
+@repeat_calls
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError.
 
@@ -232,6 +234,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return array_split(array, indices_or_sections, axis)
 
 
+@repeat_calls
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`.
 
