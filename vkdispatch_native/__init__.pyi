@@ -894,11 +894,14 @@ class CallRecorder:
 
     def __enter__(self) -> CallRecorder: ...
     def __exit__(self, *_: object) -> None: ...
-    def keep(self, results: Sequence[Buffer], finish: Callable[[Any, list[Any], list[Any]], Any]) -> bool:
+    def keep(
+        self, results: Sequence[Buffer], finish: Callable[[Any, list[Any], list[Any]], Any] | None
+    ) -> bool:
         """Make equal calls repeat this one from now on. Return False if the call is not repeatable.
 
         results: the buffers created in the call that it returns.
-        finish: creates the result of an equal call from the context, its `arguments` and its new buffers.
+        finish: creates the result of an equal call from the context, its `arguments` and its new buffers;
+            None: it cannot be made again.
         """
 
     def drop(self) -> None:
@@ -936,9 +939,6 @@ def repeated_parameter(make: Callable[[], int]) -> int:
 
 def forbid_repeating() -> None:
     """Exclude the call that this thread records from repetition, because part of it differs each time."""
-
-def refuse_repeating(recorder: CallRecorder) -> None:
-    """Do the same for a call that has ended."""
 
 def take_turns(buffers: Sequence[Buffer]) -> None:
     """Make repeated calls that use one of these buffers use all of them in turn."""
@@ -1372,14 +1372,6 @@ class Program:
         is_read: a function computes it where it reads it, and does not keep it. What such a program has
             computed before is computed and kept now.
         """
-
-def launch_program(
-    launch: Callable[[tuple[Any, ...], Any, bool, int], bool],
-    result: Storage,
-    program: Program,
-    constants: list[int],
-) -> bool:
-    """Launch the kernel of a program with memory as arguments. False if it cannot be: a call says why."""
 
 def compute_plain(program: Program, dtype: np.dtype[Any]) -> View | None:
     """Compute a plain program by a kernel that is known, or return None."""

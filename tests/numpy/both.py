@@ -77,7 +77,7 @@ def _on_host(value: Any) -> Any:
 def check_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all expressions computed by the checking path, in which tests replace functions."""
 
-    def find_computed(value: native.Node | native.View) -> native.View | None:
+    def look_up(value: native.Node | native.View) -> native.View | None:
         return value if isinstance(value, native.View) else value.result
 
-    monkeypatch.setattr(native, "evaluate_known", find_computed)
+    monkeypatch.setattr(native, "evaluate_known", look_up)

@@ -189,25 +189,25 @@ def test_at_computes_in_the_common_dtype(ufunc: Any, kinds: str, size: int, coun
     value: Any = 3 if values == "scalar" else (rng.integers(1, 125, count) * 1.0).astype(values)
     if ufunc is np.multiply and values != "scalar":
         value = (value > 60).astype(values)
-    wanted, found = x.copy(), vnp.asarray(x)
+    expected, actual = x.copy(), vnp.asarray(x)
     with np.errstate(all="ignore"):
-        ufunc.at(wanted, index, value)
-    ufunc.at(found, vnp.asarray(index), vnp.asarray(value) if values != "scalar" else value)
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+        ufunc.at(expected, index, value)
+    ufunc.at(actual, vnp.asarray(index), vnp.asarray(value) if values != "scalar" else value)
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
 
 
 def test_sums_at_of_numbers_that_are_not_finite() -> None:
     values = np.array([1, np.inf, -np.inf, np.inf, np.nan, 2, 3], np.float32)
     index = np.array([0, 1, 2, 3, 4, 5, 5])
     for scale in (1, -1):
-        wanted, found = np.arange(6, dtype=np.float32), vnp.arange(6, dtype=np.float32)
-        np.add.at(wanted, index, values * scale)
-        vnp.add.at(found, vnp.asarray(index), vnp.asarray(values * scale))
-        np.testing.assert_array_equal(found.numpy(), wanted)
+        expected, actual = np.arange(6, dtype=np.float32), vnp.arange(6, dtype=np.float32)
+        np.add.at(expected, index, values * scale)
+        vnp.add.at(actual, vnp.asarray(index), vnp.asarray(values * scale))
+        np.testing.assert_array_equal(actual.numpy(), expected)
         with np.errstate(all="ignore"):
-            np.add.at(wanted, index, np.inf)
-        vnp.add.at(found, vnp.asarray(index), np.inf)
-        np.testing.assert_array_equal(found.numpy(), wanted)
+            np.add.at(expected, index, np.inf)
+        vnp.add.at(actual, vnp.asarray(index), np.inf)
+        np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 def test_at_of_many() -> None:

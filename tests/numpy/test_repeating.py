@@ -69,8 +69,8 @@ def test_calls_with_other_values(text: str) -> None:
     code = compile(text, "<call>", "eval")
     for seed in range(4):
         wanted = eval(code, make(seed, np))
-        given = make(seed, vnp)
-        frames, result = count_frames(lambda given=given: eval(code, given))
+        names = make(seed, vnp)
+        frames, result = count_frames(lambda names=names: eval(code, names))
         np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-9, atol=1e-12)
         assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
     if text in CALLS:
@@ -97,11 +97,11 @@ def test_the_same_array_twice_is_another_call() -> None:
 
 def test_results_are_new_memory() -> None:
     x = vnp.arange(6.0)
-    made = [vnp.roll(x, 1) for _ in range(4)]
-    for number, each in enumerate(made):
-        each[0] = 100 + number
+    results = [vnp.roll(x, 1) for _ in range(4)]
+    for number, result in enumerate(results):
+        result[0] = 100 + number
     x[5] = -1
-    assert [each[0].item() for each in made] == [100, 101, 102, 103]
+    assert [result[0].item() for result in results] == [100, 101, 102, 103]
     assert vnp.roll(x, 1).tolist() == [-1, 0, 1, 2, 3, 4]
 
 
@@ -114,7 +114,7 @@ def test_expressions_wait_for_results_that_change() -> None:
         assert waiting.tolist() == [6, 1, 2, 3, 4, 5]
 
 
-def test_arguments_that_are_not_computed() -> None:
+def test_pending_arguments() -> None:
     for number in range(5):
         x = vnp.arange(300.0) * number + 1
         assert vnp.concatenate([x, x * 2]).tolist() == [*(x.numpy()), *(x.numpy() * 2)]
@@ -182,7 +182,7 @@ def test_warnings_come_each_time() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             vnp.concatenate([x, x], dtype=np.float64, casting="unsafe")
-        assert [each.category for each in caught] == [np.exceptions.ComplexWarning] * 2
+        assert [warning.category for warning in caught] == [np.exceptions.ComplexWarning] * 2
 
 
 def test_graphs_do_not_record_them() -> None:

@@ -131,18 +131,18 @@ def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], Any]:
     """
     places = {name: home for home, names in homes.items() if names != "*" for name in names.split()}
     places |= {home.rpartition(".")[2]: home for home, names in homes.items() if not names}
-    gathered = [home for home, names in homes.items() if names == "*"]
+    modules = [home for home, names in homes.items() if names == "*"]
 
     def find(name: str) -> Any:
-        if name not in places and gathered and (name == "__all__" or not name.startswith("__")):
+        if name not in places and modules and (name == "__all__" or not name.startswith("__")):
             path = f"{module}.{name}"
             if PathFinder.find_spec(path, sys.modules[module].__path__) is not None:
                 return import_module(path)  # which the modules below may be about to import
-            for home in gathered:
+            for home in modules:
                 other = import_module(f"vkdispatch.{home}")
                 names = getattr(other, "__all__", None) or [key for key in vars(other) if key[0] != "_"]
                 places.update(dict.fromkeys(names, home))
-            gathered.clear()
+            modules.clear()
         if name == "__all__":
             return sorted(places)
         if name not in places:

@@ -99,7 +99,7 @@ class ConstantArray:
         self.size = math.prod(self.shape)
 
     def holds(self, array: "np.ndarray[Any, Any]") -> bool:
-        """Whether the numbers are those of an array, bit by bit, and so is their dtype."""
+        """Whether an array has the same dtype and the same bits."""
         if array.size != self.size or array.dtype.newbyteorder("=") != self.array.dtype:
             return False
         other = np.ascontiguousarray(array, self.array.dtype)

@@ -145,11 +145,9 @@ def _bind(recorder: native.CallRecorder, result: Any) -> None:
         for part in (result if isinstance(result, tuple) else (result,))
     ]
     finishes = [part for part in parts if part is not None]
-    if len(finishes) < len(parts):
-        native.refuse_repeating(recorder)
-    finish = (
-        _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _return_none)[0]
-    )
+    finish: _Finish | None = None
+    if len(finishes) == len(parts):
+        finish = _finish_tuple(type(result), finishes) if isinstance(result, tuple) else finishes[0]
     recorder.keep([buffer._native for buffer in made], finish)
 
 

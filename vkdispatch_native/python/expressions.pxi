@@ -528,20 +528,9 @@ cdef class Program:
         return position
 
 
-def launch_program(launch, Storage result not None, Program program not None, list constants not None):
-    cdef list arguments = [result.memory]
-    for view in program.views:
-        arguments.append((<View>view).storage.memory)
-    arguments += constants
-    arguments += program.numbers
-    try:
-        return launch(tuple(arguments), program.size, False, -2)
-    except Exception:
-        return False
-
-
 cdef View _compute_plain(Program program, dtype):
     cdef Storage result, source
+    cdef list arguments
     if not program.is_plain or not program.views or not 0 < program.size < MOST_NARROW:
         return None
     found = (<dict>_serving["kernels"]).get((tuple(program.steps), tuple(program.kinds)))
@@ -553,7 +542,15 @@ cdef View _compute_plain(Program program, dtype):
         return None
     source = (<View>program.views[0]).storage
     result = _allocate(program.size, var_type, source.context, source.memory.engine)
-    return View(result, program.shape, dtype) if launch_program(launch, result, program, []) else None
+    arguments = [result.memory]
+    for view in program.views:
+        arguments.append((<View>view).storage.memory)
+    arguments += program.numbers
+    try:
+        is_launched = launch(tuple(arguments), program.size, False, -2)
+    except Exception:
+        return None  # the checking path says why
+    return View(result, program.shape, dtype) if is_launched else None
 
 
 def compute_plain(Program program not None, dtype):

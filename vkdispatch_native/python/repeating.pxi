@@ -404,12 +404,15 @@ cdef class CallRecorder:
     def keep(self, results, finish):
         """Bind the call, which returns the native Buffers `results`. Return False if it is not repeatable.
 
-        `finish(context, arguments, new buffers)` creates the function's result from them.
+        `finish(context, arguments, new buffers)` creates the function's result from them; None: it cannot be made
+        again.
         """
         cdef BoundCall call = self.call
         cdef size_t slot, i
         cdef Buffer buffer
         cdef list returned = []
+        if finish is None:
+            self.unrepeatable = True
         if not self.unrepeatable:
             for buffer in results:
                 if buffer.recorder is not self or buffer.recorded_slot in returned:
@@ -495,10 +498,6 @@ def repeated_parameter(make):
 
 def forbid_repeating():
     mark_unrepeatable()
-
-
-def refuse_repeating(CallRecorder recorder not None):
-    recorder.unrepeatable = True
 
 
 cdef object _buffer_type = None

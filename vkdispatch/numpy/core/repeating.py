@@ -49,9 +49,7 @@ def repeat_calls(function: Callable[_P, _R], computes: bool = True) -> Callable[
             with recorder:
                 result = function(*args, **kwargs)
                 finish, made = _bind(result, recorder.arguments, (*args, *kwargs.values()))
-            if finish is None:
-                native.refuse_repeating(recorder)
-            recorder.keep([storage.memory for storage in made], finish or _return_none)
+            recorder.keep([storage.memory for storage in made], finish)
             return result
         finally:
             recorder.drop()
@@ -62,15 +60,11 @@ def repeat_calls(function: Callable[_P, _R], computes: bool = True) -> Callable[
 repeat_reductions = functools.partial(repeat_calls, computes=False)
 
 
-def _return_none(*_: object) -> None:
-    """Return None: of a call that is not repeated."""
-
-
-def _bind(result: Any, arguments: list[Any], given: tuple[Any, ...]) -> tuple[_Finish | None, list[Storage]]:
+def _bind(result: Any, arguments: list[Any], values: tuple[Any, ...]) -> tuple[_Finish | None, list[Storage]]:
     """Return what makes a result again, and the new memory that it shows; None if it cannot be made."""
     parts = result if isinstance(result, (tuple, list)) else (result,)
     if not all(type(part) is Array and part.size for part in parts) or any(
-        value is part for value in _flatten(given) for part in parts
+        value is part for value in _flatten(values) for part in parts
     ):
         return None, []
     views = [evaluate(value_of(part)) for part in parts]
@@ -84,11 +78,12 @@ def _bind(result: Any, arguments: list[Any], given: tuple[Any, ...]) -> tuple[_F
         return _finish_one(*kinds[0], layouts[0]), made
     make = (lambda arrays: arrays[0]) if parts is not result else getattr(result, "_make", type(result))
 
-    def finish(context: Context, given: list[Any], memory: list[native.Buffer]) -> Any:
+    def finish(context: Context, arguments: list[Any], memory: list[native.Buffer]) -> Any:
         new = [
-            Storage.over(own, kind, context, size) for own, (kind, size) in zip(memory, kinds, strict=True)
+            Storage.over(buffer, kind, context, size)
+            for buffer, (kind, size) in zip(memory, kinds, strict=True)
         ]
-        storages: list[Any] = [*new, *(getattr(item, "storage", None) for item in given)]
+        storages: list[Any] = [*new, *(getattr(item, "storage", None) for item in arguments)]
         return make(
             [array_of(View(storages[at], *layout)) for at, layout in zip(places, layouts, strict=True)]
         )
@@ -98,7 +93,7 @@ def _bind(result: Any, arguments: list[Any], given: tuple[Any, ...]) -> tuple[_F
 
 
 def _finish_one(kind: Any, size: int, layout: tuple[Any, ...]) -> _Finish:
-    def finish(context: Context, given: list[Any], memory: list[native.Buffer]) -> Array:
+    def finish(context: Context, arguments: list[Any], memory: list[native.Buffer]) -> Array:
         return array_of(View(Storage.over(memory[0], kind, context, size), *layout))
 
     return finish

@@ -73,12 +73,12 @@ def update_at(name: str, x: Array, index: Any, values: Any) -> None:
     if name not in _TRUTHS:
         data = data.astype(_computed_kind(name, x, given), copy=False)
     if _COMBINING[name] == "add" and _has_exact_sums(x, data, given):
-        one = data if given.size > 1 else None
-        sums = count_numbers(places, one, x.size).astype(data.dtype)
+        weights = data if given.size > 1 else None
+        sums = count_numbers(places, weights, x.size).astype(data.dtype)
+        if weights is None:
+            sums = sums * data[0]
         with _open_flat(x) as flat:
-            result = function(flat, sums if one is not None else sums * data[0])
-            check_cast(result.dtype, flat.dtype, f"np.{name}.at")
-            flat[...] = result
+            _set(name, flat, ..., function(flat, sums))
         return
     order = argsort(places)
     places, data = places[order], data[order]
@@ -100,7 +100,7 @@ def _computed_kind(name: str, x: Array, values: Array) -> "np.dtype[Any]":
     return kinds[1]  # type: ignore[no-any-return]
 
 
-# Places for each value up to which sums of all places take less time than those of the places that occur.
+# Histograms have a bin for every place: they are faster up to so many places per value.
 _MAX_PLACES = 16
 _MAX_EXACT = 1 << 21  # values of 32 bits of which float64 holds the sum
 
@@ -195,7 +195,7 @@ def reduce_parts(name: str, x: Array, indices: Any, axis: Any = 0, dtype: Any = 
     return moveaxis(data.astype(kind, copy=False), 0, place)
 
 
-def _set(name: str, flat: Array, places: Array, result: Array) -> None:
+def _set(name: str, flat: Array, places: Any, result: Array) -> None:
     check_cast(result.dtype, flat.dtype, f"np.{name}.at")
     flat[places] = result
 
